@@ -20,7 +20,7 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from rowtide.connector.config.model import RegistryConfig
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.errors import RegistryError, RegistryUnreachable
-from rowtide.envelope.avro.differences import Difference, differences
+from rowtide.envelope.avro.differences import SchemaDifference, differences
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaKind
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ class SchemaRegistry:
                 raise KeyError("id")
             return RegisteredSchema(found.schema_id, text, None if found.guid is None else uuid.UUID(found.guid))
 
-    def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
+    def incompatibilities(self, subject: str, kind: SchemaKind, text: str) -> list[SchemaDifference]:
         """Return the reasons why a schema could not be registered, without registering it.
 
         A new subject accepts every schema.
@@ -140,7 +140,7 @@ class SchemaRegistry:
                     return []
                 raise
 
-    def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[Difference]:
+    def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[SchemaDifference]:
         """Return the reasons why a schema is incompatible with the latest version of a subject.
 
         Empty if it is compatible.
@@ -152,7 +152,7 @@ class SchemaRegistry:
         known = latest.schema.schema_str if latest.schema is not None else None
         found = differences(known, text) if known is not None and kind == "AVRO" else []
         version = f"version {latest.version}"
-        return [Difference(one.kind, f"{version}: {one}") for one in found] or [Difference(None, version)]
+        return [SchemaDifference(one.kind, f"{version}: {one}") for one in found] or [SchemaDifference(None, version)]
 
     @contextlib.contextmanager
     def _errors(self, subject: str, text: str, kind: SchemaKind) -> Iterator[None]:
@@ -217,7 +217,7 @@ class SchemaRegistry:
             )
         return RegistryError(f"the schema registry at {place} refuses subject {subject}: {message} ({status})")
 
-    def _reasons(self, subject: str, kind: SchemaKind, text: str) -> list[Difference] | None:
+    def _reasons(self, subject: str, kind: SchemaKind, text: str) -> list[SchemaDifference] | None:
         """Return the reasons why a schema was refused; ``None`` if they cannot be determined."""
         try:
             return self._refusals(subject, kind, text)

@@ -100,7 +100,7 @@ from rowtide.spark_consumers.settings import (
     SchemaChange,
     Settings,
 )
-from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, Commit, RowFilter, TableNames, Truncation
+from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, ColumnNames, Commit, RowFilter, Truncation
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 
@@ -640,7 +640,7 @@ class TableBatch:
                 f"with --topics"
             )
 
-    def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[TableNames | None, str | None]:
+    def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[ColumnNames | None, str | None]:
         """Return the names that the schema history proves, or the reason why it proves none.
 
         Raises:
@@ -720,7 +720,7 @@ def _differ(structures: Sequence[Sequence[str]]) -> bool:
     return len({tuple(name.lower() for name in structure) for structure in structures}) > 1
 
 
-def _belong(names: TableNames, structures: Sequence[Sequence[str]]) -> bool:
+def _belong(names: ColumnNames, structures: Sequence[Sequence[str]]) -> bool:
     known = [{name.lower() for name in structure} for structure in structures]
     return len(names.of) == len(known) and all(of.keys() <= found for of, found in zip(names.of, known, strict=True))
 
@@ -729,7 +729,7 @@ def _key_columns(
     key: KeyVersion,
     values: Sequence[ValueVersion],
     rows: Collection[int | None],
-    names: TableNames,
+    names: ColumnNames,
     first: int,
 ) -> tuple[Column, ...]:
     """Return the columns of a key with their names in the table.

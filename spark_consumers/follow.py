@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rowtide.spark_consumers.errors import TablesError
-from rowtide.spark_consumers.job import Selection, first_lines
+from rowtide.spark_consumers.job import TopicSelection, first_lines
 from rowtide.spark_consumers.kafka.naming import table_name
 from rowtide.spark_consumers.kafka.source import KafkaSource
 from rowtide.spark_consumers.lag import Lags, Offsets
@@ -113,7 +113,7 @@ class TableStream:
     ) -> None:
         self.lags = Lags()
         self._spark, self._source, self._settings = spark, source, settings
-        self._selection = Selection(spark, source, settings, topics)
+        self._selection = TopicSelection(spark, source, settings, topics)
         self._report, self._most, self._upkeep = report, most_offsets, upkeep
         self._pool = ThreadPoolExecutor(max_workers=settings.parallel, thread_name_prefix="table")
         self._busy = threading.Lock()  # held while tables are updated

@@ -119,14 +119,14 @@ def table_jobs(spark: SparkSession, source: RecordSource, settings: Settings, to
     Raises:
         TablesError: Kafka does not answer, no topic matches, or a setting is wrong.
     """
-    selection = Selection(spark, source, settings, topics)
+    selection = TopicSelection(spark, source, settings, topics)
     found = selection.topics()
     if not found:
         raise SettingsError(f"no topic matches {selection.pattern}: has the connector written anything yet?")
     return selection.jobs(found)
 
 
-class Selection:
+class TopicSelection:
     """The topics of a run, and the jobs of their tables.
 
     Args:

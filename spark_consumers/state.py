@@ -120,7 +120,7 @@ class Truncation:
 
 
 @dataclass(frozen=True, slots=True)
-class TableNames:
+class ColumnNames:
     """The names in the table of the columns of some structures.
 
     Attributes:
@@ -184,7 +184,7 @@ class Batch:
     plan_id: str | None = None
     topic_id: str | None = None
     last: Mapping[int, LastRecord] = field(default_factory=dict)
-    names: TableNames | None = None
+    names: ColumnNames | None = None
     metadata: tuple[str, ...] = ()
     layout: str | None = None
     table: str | None = None
@@ -272,7 +272,7 @@ class Batch:
             plan_id=content.get("plan"),
             topic_id=content.get("topic_id"),
             last={int(partition): LastRecord(*record) for partition, record in content.get("last", {}).items()},
-            names=names and TableNames([dict(found) for found in names["of"]], int(names["newest"])),
+            names=names and ColumnNames([dict(found) for found in names["of"]], int(names["newest"])),
             metadata=tuple(content.get("metadata", ())),
             layout=content.get("layout"),
             table=content.get("table"),

@@ -81,7 +81,7 @@ class Upkeep:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class UpkeepSchedule:
     """The times at which a stream does the upkeep of a table.
 
     Attributes:
@@ -195,7 +195,7 @@ class ScheduledUpkeep:
         spark: SparkSession,
         settings: Settings,
         upkeep: Upkeep,
-        schedule: Schedule,
+        schedule: UpkeepSchedule,
         report: Callable[[UpkeepOutcome], None],
     ) -> None:
         upkeep.require_safe(settings.format)

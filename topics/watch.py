@@ -29,7 +29,7 @@ class TopicIdentity:
     partitions: int
 
 
-class ChangeKind(enum.Enum):
+class TopicChangeKind(enum.Enum):
     """The kind of change of a topic; the value completes a sentence."""
 
     DELETED = "was deleted"
@@ -48,7 +48,7 @@ class TopicChange(NamedTuple):
     """
 
     topic: str
-    kind: ChangeKind
+    kind: TopicChangeKind
     before: int
     now: int
 
@@ -102,7 +102,7 @@ def _got_id(before: TopicIdentity, now: TopicIdentity | None) -> bool:
 
 def _change(topic: str, before: TopicIdentity, now: TopicIdentity | None) -> TopicChange:
     if now is None:
-        return TopicChange(topic, ChangeKind.DELETED, before.partitions, 0)
+        return TopicChange(topic, TopicChangeKind.DELETED, before.partitions, 0)
     recreated = before.topic_id not in {NO_ID, now.topic_id} or now.partitions < before.partitions
-    kind = ChangeKind.RECREATED if recreated else ChangeKind.REPARTITIONED
+    kind = TopicChangeKind.RECREATED if recreated else TopicChangeKind.REPARTITIONED
     return TopicChange(topic, kind, before.partitions, now.partitions)

@@ -26,9 +26,9 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 
 __all__ = [
     "CheckFailedError",
+    "CheckReport",
     "CheckedTable",
     "Finding",
-    "Report",
     "ServerFacts",
     "Severity",
     "captured_tables",
@@ -48,7 +48,7 @@ _KAFKA = re.compile(r"bootstrap\.servers|(?!database\.)(.*\.)?(security\.protoco
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CheckReport:
     """The result of a check.
 
     Attributes:
@@ -73,7 +73,7 @@ def check(
     thorough: bool = False,
     kafka: bool = True,
     kafka_timeout: float = 10.0,
-) -> Report:
+) -> CheckReport:
     """Check the database and Kafka, as far as the configuration allows connections to them.
 
     Args:
@@ -119,7 +119,7 @@ def check(
     # For an invalid property, the rules used its default.
     found = [finding for finding in found if finding.subject not in invalid]
     reached = facts is not None and (not config.uses_kafka or existing is not None)
-    return Report(ranked([*wrong, *found]), captured, reached, differences)
+    return CheckReport(ranked([*wrong, *found]), captured, reached, differences)
 
 
 def _unchecked(subject: str, what: str) -> Finding:
@@ -148,7 +148,7 @@ def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
     return ranked(found)
 
 
-def require(config: Configuration) -> Report:
+def require(config: Configuration) -> CheckReport:
     """Check everything before the connector starts.
 
     Returns:

@@ -17,7 +17,7 @@ KEY_SCHEMA = struct("io.debezium.connector.common.ServerNameKey", {"serverName":
 VALUE_SCHEMA = struct("io.debezium.connector.common.Heartbeat", {"ts_ms": INT64}, version=1)
 
 
-class Heartbeat:
+class HeartbeatRecords:
     """Builds a heartbeat when one is due.
 
     Args:

@@ -69,7 +69,7 @@ class StreamPlace:
         self._position = position
 
 
-class Reader:
+class BinlogReader:
     """Reads the binlog until it is stopped, or until an error that a new connection cannot repair.
 
     Args:

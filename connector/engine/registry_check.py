@@ -15,7 +15,7 @@ from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnre
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
-from rowtide.envelope.avro.differences import Difference, Kind
+from rowtide.envelope.avro.differences import Kind, SchemaDifference
 from rowtide.envelope.converters.registry import Registering
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.catalog.tables import Tables
@@ -44,7 +44,7 @@ class _Side:
         """The property that findings name."""
         return f"{self.config.prefix}schema.registry.url"
 
-    def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[Difference]:
+    def refusals(self, topic: str, table: Table, records_of: Configuration) -> list[SchemaDifference]:
         """Return the reasons why the schema of a table is refused; empty if it is accepted.
 
         Raises:
@@ -62,11 +62,11 @@ class _Side:
                 self.registry.registered(subject, kind, text)
                 return []
             found = self.registry.incompatibilities(subject, kind, text)
-            return [Difference(one.kind, f"subject {subject}, incompatible with {one}") for one in found]
+            return [SchemaDifference(one.kind, f"subject {subject}, incompatible with {one}") for one in found]
         except RegistryUnreachable:
             raise
         except (RegistryError, ValueError) as error:
-            return [Difference(None, str(error))]
+            return [SchemaDifference(None, str(error))]
 
 
 def registry_findings(

@@ -19,8 +19,8 @@ from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.offset_store import OffsetStore
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.cascade_check import require_derivable
-from rowtide.connector.engine.heartbeat import Heartbeat
-from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.heartbeat import HeartbeatRecords
+from rowtide.connector.engine.reader import BinlogReader
 from rowtide.connector.engine.reported_tables import ReportedTables
 from rowtide.connector.engine.run_guards import RunGuards
 from rowtide.connector.engine.run_stop import RunStop
@@ -116,7 +116,7 @@ class ConnectorRun:
         lineage: Lineage | None = None,
     ) -> None:
         self.state = "STARTING"
-        self.reader: Reader | None = None
+        self.reader: BinlogReader | None = None
         self.delivery: Delivery | None = None
         self.components: Components | None = None
         self.stored = stored
@@ -410,12 +410,12 @@ class ConnectorRun:
             requests=requests,
             read_ahead=components.acknowledgements is None,
         )
-        self.reader = Reader(
+        self.reader = BinlogReader(
             StreamAttempts(config.failure, begin),
             stream_factory(config),
             pipelines,
             StreamOutput(components.store, history, begin),
-            Heartbeat(settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
+            HeartbeatRecords(settings, config.heartbeat.interval_ms / 1000, heartbeat_action(config)),
             requests=requests,
             acknowledgements=components.acknowledgements,
         )

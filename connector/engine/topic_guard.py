@@ -17,7 +17,7 @@ from rowtide.connector.delivery.kafka.sink import TransactionalSink
 from rowtide.schema_history.store.history_store import UnusableHistory
 from rowtide.topics.errors import TopicError
 from rowtide.topics.stable_offsets import Ends, StableOffsets
-from rowtide.topics.watch import LOOKS_UNTIL_DELETED, ChangeKind, TopicChange, TopicWatch
+from rowtide.topics.watch import LOOKS_UNTIL_DELETED, TopicChange, TopicChangeKind, TopicWatch
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class TopicGuard:
             )
             return
         for change in self._topics.changes([*_named(self._offsets), *self._some_data()]):
-            if change.kind is ChangeKind.REPARTITIONED:
+            if change.kind is TopicChangeKind.REPARTITIONED:
                 log.warning("topic %s %s: keys may move to other partitions", change.topic, _what(change))
             else:
                 self.failure = TopicReplaced(change.topic, _what(change))
@@ -183,6 +183,6 @@ def _named(topic: str | None) -> list[str]:
 
 
 def _what(change: TopicChange) -> str:
-    if change.kind is ChangeKind.REPARTITIONED:
+    if change.kind is TopicChangeKind.REPARTITIONED:
         return f"now has {change.now} partitions instead of {change.before}"
     return str(change.kind.value)

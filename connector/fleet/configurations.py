@@ -14,8 +14,8 @@ __all__ = [
     "BrokenRecord",
     "Configurations",
     "Connector",
+    "ConnectorPlace",
     "Level",
-    "Place",
     "Restart",
     "Target",
     "connector_record",
@@ -59,11 +59,11 @@ class Connector:
     properties: Mapping[str, str]
     target: Target
     revision: int
-    place: "Place | None" = None
+    place: "ConnectorPlace | None" = None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConnectorPlace:
     """The partition of a connector, instead of the one that follows from its name.
 
     Attributes:
@@ -113,7 +113,7 @@ class Configurations:
     def __init__(self) -> None:
         self._connectors: dict[str, Connector] = {}
         self._targets: dict[str, Target] = {}
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, ConnectorPlace] = {}
 
     def apply(self, key: bytes | None, value: bytes | None, offset: int) -> Restart | Level | None:
         """Apply the next record.
@@ -160,7 +160,7 @@ class Configurations:
             partition, moved_ms = fields.get("partition"), fields.get("moved_ms")
             if not isinstance(partition, int) or not isinstance(moved_ms, int) or partition < 0:
                 raise BrokenRecord("it has no partition and time")
-            self._places[name] = Place(partition, moved_ms)
+            self._places[name] = ConnectorPlace(partition, moved_ms)
         if name in self._connectors:
             self._connectors[name] = replace(self._connectors[name], place=self._places.get(name))
 
@@ -201,7 +201,7 @@ def target_record(name: str, target: Target | None) -> Record:
     return f"{_TARGET}{name}".encode(), _json({"state": old, "state.v2": target})
 
 
-def place_record(name: str, place: Place | None) -> Record:
+def place_record(name: str, place: ConnectorPlace | None) -> Record:
     """Return the record that moves a connector to another partition, or back to that of its name (``None``).
 
     Kafka Connect has no such records: it skips them, and logs that it does.

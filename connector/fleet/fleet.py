@@ -24,8 +24,8 @@ from rowtide.connector.fleet.configurations import (
     BrokenRecord,
     Configurations,
     Connector,
+    ConnectorPlace,
     Level,
-    Place,
     Record,
     Restart,
     Target,
@@ -561,7 +561,7 @@ class Fleet(Service):
             "become %.0f and %.0f instead of %.0f and %.0f",
             *(move.name, partition, *move.after, *move.before),
         )
-        await self.configure(place_record(move.name, Place(partition, round(time.time() * 1000))))
+        await self.configure(place_record(move.name, ConnectorPlace(partition, round(time.time() * 1000))))
 
     def _placed(self) -> list[Placed] | None:
         """Return the connectors that run, with their loads; ``None`` if a load is not known yet."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.signals.inbox import ReceivedSignal, SignalInbox, position_of
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ class PolledChannel(Protocol):
         """``kafka`` or ``file``."""
         ...
 
-    def poll(self) -> Iterable[Received]:
+    def poll(self) -> Iterable[ReceivedSignal]:
         """Return the signals that have arrived since the last poll.
 
         Raises:

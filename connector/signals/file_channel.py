@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.signals.channel import ChannelFailed
-from rowtide.connector.signals.inbox import Received
+from rowtide.connector.signals.inbox import ReceivedSignal
 from rowtide.connector.signals.signal import from_message
 
 _TAKEN = ".taken"
@@ -47,7 +47,7 @@ class FileChannel:
         self._stored = self._read
         self._ends: dict[int, int] = {}  # of the last signal in a taken file
 
-    def poll(self) -> Iterator[Received]:
+    def poll(self) -> Iterator[ReceivedSignal]:
         """Yield the signals in new lines. A line without an end of line counts when no writer has the file open."""
         try:
             for taken_at, path in self._taken():
@@ -116,7 +116,7 @@ class FileChannel:
                 found.append((int(number), path))
         return sorted(found)
 
-    def _signals(self, taken_at: int, path: Path) -> Iterator[Received]:
+    def _signals(self, taken_at: int, path: Path) -> Iterator[ReceivedSignal]:
         before, done = self._read
         if taken_at < before:
             return
@@ -135,9 +135,9 @@ class FileChannel:
             position = f"{taken_at}:{start}"
             self._ends[taken_at] = start
             try:
-                yield Received(from_message(line, self.name, self._new_id), self.name, position)
+                yield ReceivedSignal(from_message(line, self.name, self._new_id), self.name, position)
             except SignalError as problem:
-                yield Received(problem, self.name, position)
+                yield ReceivedSignal(problem, self.name, position)
 
 
 def _parsed(position: object) -> tuple[int, int]:

@@ -18,7 +18,7 @@ _MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedSignal:
     """A signal that has arrived through a channel.
 
     Attributes:
@@ -41,9 +41,9 @@ class SignalInbox:
     """
 
     def __init__(self) -> None:
-        self._received: deque[Received] = deque()
+        self._received: deque[ReceivedSignal] = deque()
 
-    def put(self, received: Received) -> None:
+    def put(self, received: ReceivedSignal) -> None:
         """Add a signal."""
         self._received.append(received)
 

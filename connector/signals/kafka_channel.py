@@ -7,7 +7,7 @@ from confluent_kafka import OFFSET_STORED, Consumer, KafkaError, KafkaException,
 
 from rowtide.connector.errors import SignalError
 from rowtide.connector.signals.channel import ChannelFailed
-from rowtide.connector.signals.inbox import Received
+from rowtide.connector.signals.inbox import ReceivedSignal
 from rowtide.connector.signals.signal import from_message
 
 _SETTINGS = {
@@ -55,7 +55,7 @@ class KafkaChannel:
         self._new_id = new_id
         self._consumer: Consumer | None = None
 
-    def poll(self) -> Iterator[Received]:
+    def poll(self) -> Iterator[ReceivedSignal]:
         """Yield the signals for this connector; records for others are skipped."""
         if self._consumer is None:
             self._consumer = Consumer(self._settings)
@@ -68,9 +68,9 @@ class KafkaChannel:
                 if message.key() != self._key or value is None or offset is None:
                     continue
                 try:
-                    yield Received(from_message(value, self.name, self._new_id), self.name, offset + 1)
+                    yield ReceivedSignal(from_message(value, self.name, self._new_id), self.name, offset + 1)
                 except SignalError as problem:
-                    yield Received(problem, self.name, offset + 1)
+                    yield ReceivedSignal(problem, self.name, offset + 1)
 
     def stored(self, position: object) -> None:
         """Commit the position to the group."""

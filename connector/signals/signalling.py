@@ -15,7 +15,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.actions import SignalAction, SignalHook, Signals
 from rowtide.connector.signals.channel import ChannelThread, PolledChannel
 from rowtide.connector.signals.file_channel import FileChannel
-from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.signals.inbox import ReceivedSignal, SignalInbox, position_of
 from rowtide.connector.signals.kafka_channel import KafkaChannel
 from rowtide.connector.signals.signal import from_fields
 from rowtide.connector.signals.snapshots import SnapshotsOnDemand
@@ -76,7 +76,7 @@ class Signalling:
         signal = from_fields(fields, channel, new_signal_id)
         if self.inbox.is_full:
             raise SignalError("too many signals are waiting: send the signal again when the connector streams")
-        self.inbox.put(Received(signal, channel))
+        self.inbox.put(ReceivedSignal(signal, channel))
         return signal.id
 
     def actions(

@@ -19,7 +19,7 @@ from rowtide.connector.snapshot.decision import Decision
 from rowtide.connector.snapshot.reading.table_rows import TableRows
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.structure import plan
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import lost_connections, open_snapshot, refuse_changed
@@ -177,7 +177,7 @@ class Snapshot:
         """Return the tables whose rows are read."""
         return plan.row_tables(listed, self._settings, self._config) if self._decision.rows else []
 
-    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[StructureStatement]:
         """Return the statements that create the structures of all tables."""
         server = server_queries.server(session)
         self._tables = Tables(server)
@@ -199,7 +199,7 @@ class Snapshot:
         self,
         sessions: Sequence[Session],
         position: SourceOffset,
-        statements: Sequence[Statement],
+        statements: Sequence[StructureStatement],
         to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         now = server_queries.now_micros(sessions[0])
@@ -237,7 +237,7 @@ class Snapshot:
         sessions: Sequence[Session],
         running: SourceOffset,
         completed: SourceOffset,
-        statements: Sequence[Statement],
+        statements: Sequence[StructureStatement],
         to_read: Sequence[ListedTable],
     ) -> Iterator[Output]:
         yield from self._notifications.started(running)

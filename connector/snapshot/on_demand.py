@@ -20,7 +20,7 @@ from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.snapshot_requests import RowsRequest, SnapshotRequest, StopRequest, snapshot_type
 from rowtide.connector.signals.snapshots import Window
 from rowtide.connector.snapshot.blocking.state import BlockingState
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
@@ -137,11 +137,11 @@ class RequestedSnapshots:
         return None if self._stream is None else self._stream[0].progress
 
     @property
-    def tables(self) -> tuple[TableToRead, ...]:
+    def tables(self) -> tuple[IncrementalTable, ...]:
         """The tables that incremental snapshots have not finished."""
         return () if self._incremental is None else self._incremental.tables
 
-    def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
+    def add(self, tables: Sequence[IncrementalTable], request_id: str, at: SourceOffset) -> Iterable[Output]:
         """Read these tables by an incremental snapshot; see :meth:`IncrementalSnapshots.add`."""
         return self._used_incremental().add(tables, request_id, at)
 

@@ -48,7 +48,7 @@ class Limit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class BinlogRetention:
     """The limits by which a server deletes its binlog.
 
     Attributes:
@@ -119,7 +119,7 @@ def kept_size(value: Callable[[str], str | None]) -> Limit | None:
 
 
 def runway(
-    files: Sequence[tuple[str, int]], file: str, retention: Retention, started: Callable[[str], float], now: float
+    files: Sequence[tuple[str, int]], file: str, retention: BinlogRetention, started: Callable[[str], float], now: float
 ) -> Runway | None:
     """Compute how long the server keeps a file. Pure.
 
@@ -199,7 +199,7 @@ class RunwayQuery:
         return self._started[file]
 
 
-def retention(client: Client) -> Retention:
+def retention(client: Client) -> BinlogRetention:
     """Read how long the server keeps its binlog.
 
     On Amazon RDS, the service deletes the files by ``binlog retention hours`` (``mysql.rds_set_configuration``), and
@@ -214,8 +214,8 @@ def retention(client: Client) -> Retention:
     rows = client.fetch(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})")
     values: Mapping[str, str] = {str(name).lower(): str(text) for name, text in rows}
     if values.get("basedir", "").startswith(_RDS_BASE):
-        return Retention(_kept_by_rds(client))
-    return Retention(kept_age(values.get), kept_size(values.get))
+        return BinlogRetention(_kept_by_rds(client))
+    return BinlogRetention(kept_age(values.get), kept_size(values.get))
 
 
 def _kept_by_rds(client: Client) -> Limit:

@@ -22,7 +22,7 @@ from rowtide.connector.config.choices import Acknowledge
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import ConnectorError, PositionPurged, RemoteProtocolError
 from rowtide.connector.protocol.replication.commands import NON_BLOCK
-from rowtide.connector.protocol.replication.request import Replica, StreamRequest
+from rowtide.connector.protocol.replication.request import ReplicaRegistration, StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement
 from rowtide.connector.protocol.replication.session import (
     ReplicationSession,
@@ -78,7 +78,7 @@ def stream_beside(
     return BinlogStream(beside, start, mariadb=mariadb, send_annotations=send_annotations)
 
 
-def registered_replica(config: DatabaseConfig) -> Replica:
+def registered_replica(config: DatabaseConfig) -> ReplicaRegistration:
     """Return the registration of the connector as a replica.
 
     The UUID is the same for every connection of the connector: the server then ends a dead connection that it has not
@@ -86,7 +86,7 @@ def registered_replica(config: DatabaseConfig) -> Replica:
     """
     replica = config.replica
     made = uuid.uuid5(uuid.NAMESPACE_OID, f"rowtide/{config.server_id}/{replica.name}")
-    return Replica(config.server_id, replica.uuid or str(made), replica.host, replica.user, replica.port)
+    return ReplicaRegistration(config.server_id, replica.uuid or str(made), replica.host, replica.user, replica.port)
 
 
 class BinlogStream:

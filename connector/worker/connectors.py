@@ -24,7 +24,7 @@ from rowtide.connector.worker.reload import Changes, ConfigurationFiles, changes
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standby import Standby, lock_of
 from rowtide.connector.worker.validation import problems_of
-from rowtide.connector.worker.web.connect_rest import BadRequest, Controlled, StillStopping, Store
+from rowtide.connector.worker.web.connect_rest import BadRequest, ConnectorStore, Controlled, StillStopping
 from rowtide.connector.worker.web.page.neighbours import Members
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Connectors(Service):
     """
 
     logger = ConnectorService.logger
-    store: Store | None = None
+    store: ConnectorStore | None = None
     members: Members | None = None
 
     def __init__(

@@ -17,7 +17,7 @@ class Kind(enum.Enum):
     """A type is another one."""
 
 
-class Difference(NamedTuple):
+class SchemaDifference(NamedTuple):
     """A difference of two schemas.
 
     Attributes:
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
         return self.text
 
 
-def differences(before: str, after: str) -> list[Difference]:
+def differences(before: str, after: str) -> list[SchemaDifference]:
     """Return the differences between two versions of a record's schema that readers notice, each with its field.
 
     A removed field is named only if nothing else differs, because readers of the later version do not need it.
@@ -45,7 +45,7 @@ def differences(before: str, after: str) -> list[Difference]:
     return [one for one in found if one.kind is not Kind.GONE] or list(found)
 
 
-def _types(before: Any, after: Any, path: str) -> Iterator[Difference]:
+def _types(before: Any, after: Any, path: str) -> Iterator[SchemaDifference]:
     old, new = _plain(before), _plain(after)
     if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type") == "record":
         yield from _records(old, new, path)
@@ -53,10 +53,10 @@ def _types(before: Any, after: Any, path: str) -> Iterator[Difference]:
         yield from _types(old["items"], new["items"], f"{path}[]")
     elif shown(before) != shown(after):
         text = f"the type of {path or 'the schema'} is {shown(after)} instead of {shown(before)}"
-        yield Difference(Kind.TYPE, text)
+        yield SchemaDifference(Kind.TYPE, text)
 
 
-def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[Difference]:
+def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[SchemaDifference]:
     old = {field["name"]: field for field in before["fields"]}
     new = {field["name"]: field for field in after["fields"]}
     prefix = f"{path}." if path else ""
@@ -64,11 +64,11 @@ def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterat
         if name in old:
             yield from _types(old[name]["type"], field["type"], prefix + name)
         elif "default" not in field:
-            yield Difference(Kind.NEW, f"the field {prefix}{name} is new and has no default")
+            yield SchemaDifference(Kind.NEW, f"the field {prefix}{name} is new and has no default")
     for name, field in old.items():
         if name not in new:
             default = "" if "default" in field else ", which had no default,"
-            yield Difference(Kind.GONE, f"the field {prefix}{name}{default} is gone")
+            yield SchemaDifference(Kind.GONE, f"the field {prefix}{name}{default} is gone")
 
 
 def _plain(schema: Any) -> Any:

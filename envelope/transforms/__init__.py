@@ -13,7 +13,7 @@ from rowtide.envelope.transforms.chain import (
     chain_from_properties,
     transform_chain,
 )
-from rowtide.envelope.transforms.options import Problem, TransformConfigurationError
+from rowtide.envelope.transforms.options import OptionProblem, TransformConfigurationError
 from rowtide.envelope.transforms.record import ConnectRecord, Header, Predicate, Transform, TransformError
 
 __all__ = [
@@ -21,9 +21,9 @@ __all__ = [
     "TRANSFORMS",
     "ConnectRecord",
     "Header",
+    "OptionProblem",
     "Plugin",
     "Predicate",
-    "Problem",
     "Transform",
     "TransformChain",
     "TransformConfigurationError",

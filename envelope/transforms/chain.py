@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from rowtide.envelope.transforms.options import Options, Problem, TransformConfigurationError, suggestion
+from rowtide.envelope.transforms.options import OptionProblem, Options, TransformConfigurationError, suggestion
 from rowtide.envelope.transforms.python_hook import PREFIX, PythonTransform
 from rowtide.envelope.transforms.record import ConnectRecord, Predicate, Transform, TransformError
 
@@ -187,7 +187,7 @@ def transform_chain(
     Raises:
         TransformConfigurationError: classes, options or predicates are unknown, or values are invalid; it lists all.
     """
-    problems: list[Problem] = []
+    problems: list[OptionProblem] = []
     known: dict[str, Predicate | None] = {}
     for plugin in predicates:
         known[plugin.name] = _build(PREDICATES, plugin, Options(f"predicates.{plugin.name}.", plugin.options), problems)
@@ -236,7 +236,7 @@ def _simple_name(type_: str) -> str:
 
 
 def _build(
-    classes: Mapping[str, Callable[[Options], T]], plugin: Plugin, options: Options, problems: list[Problem]
+    classes: Mapping[str, Callable[[Options], T]], plugin: Plugin, options: Options, problems: list[OptionProblem]
 ) -> T | None:
     """Build a plugin, and add its problems to ``problems``."""
     make = classes.get(plugin.type) or _by_simple_name(classes, plugin.type)

@@ -9,7 +9,7 @@ from rowtide.topics.java_regex import InvalidPatternError, Pattern, Replacement,
 _NEVER = compile_java("(?!)")
 
 
-class Problem(NamedTuple):
+class OptionProblem(NamedTuple):
     """An invalid property: its full name and the problem."""
 
     property: str
@@ -23,7 +23,7 @@ class TransformConfigurationError(ValueError):
         problems: all problems.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[OptionProblem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(f"{problem.property}: {problem.message}" for problem in self.problems))
 
@@ -47,7 +47,7 @@ class Options:
             values: options by their names without the prefix.
             exact: see the attribute.
         """
-        self.problems: list[Problem] = []
+        self.problems: list[OptionProblem] = []
         self.exact = exact
         self._prefix = prefix
         self._values = values
@@ -55,7 +55,7 @@ class Options:
 
     def problem(self, name: str, message: str) -> None:
         """Add a problem of an option."""
-        self.problems.append(Problem(self._prefix + name, message))
+        self.problems.append(OptionProblem(self._prefix + name, message))
 
     def optional_text(self, name: str) -> str | None:
         """Return a text, ``None`` if it is not set."""
@@ -138,10 +138,10 @@ class Options:
         self._known |= found.keys()
         return found
 
-    def unknown(self) -> list[Problem]:
+    def unknown(self) -> list[OptionProblem]:
         """Return a problem for each option that was set but never read."""
         return [
-            Problem(self._prefix + name, "this option does not exist" + suggestion(name, self._known))
+            OptionProblem(self._prefix + name, "this option does not exist" + suggestion(name, self._known))
             for name in self._values
             if name not in self._known
         ]

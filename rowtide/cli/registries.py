@@ -14,7 +14,7 @@ from rowtide.decoder.errors import DecodeError, RegistryUnavailable
 from rowtide.decoder.readers import SchemaSource, registered_schema, registry_client
 from rowtide.spark_consumers.errors import RegistryError
 
-__all__ = ["TableRegistry", "registry_of", "registry_source"]
+__all__ = ["RetryingRegistry", "registry_of", "registry_source"]
 
 _WAITS_S = (0.5, 1, 2, 4)
 """Seconds before each further request to a registry that does not answer."""
@@ -47,7 +47,7 @@ def registry_source(url: str, config: RegistryConfig | None) -> SchemaSource:
     return SchemaRegistry(config).client
 
 
-class TableRegistry:
+class RetryingRegistry:
     """The schema registry of ``rowtide tables``: waits a moment for a registry that does not answer.
 
     Args:

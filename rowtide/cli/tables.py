@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from rowtide.cli.addresses import HOST, SERVERS, URL
-from rowtide.cli.tables_job import Check, JobFile, TableOptions, json_schema, read_job
+from rowtide.cli.tables_job import Check, JobFile, PatternOptions, json_schema, read_job
 from rowtide.cli.tables_upkeep import duration, is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties
 from rowtide.connector.config.catalogue.values import placeholder_bytes
@@ -41,7 +41,7 @@ from rowtide.spark_consumers.settings import (
 from rowtide.topics.java_regex import compile_java
 
 if TYPE_CHECKING:
-    from rowtide.cli.registries import TableRegistry
+    from rowtide.cli.registries import RetryingRegistry
 
 _CLIENT = ("security.", "sasl.", "ssl.")
 _DECIMALS = "value.converter.decimal.format"
@@ -552,7 +552,7 @@ def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]
     return found
 
 
-def _rule(options: Mapping[str, Any], own: TableOptions) -> TableRule:
+def _rule(options: Mapping[str, Any], own: PatternOptions) -> TableRule:
     """Return the settings of the tables with separate options.
 
     Raises:
@@ -628,7 +628,7 @@ def _structures(config: Sequence[str]) -> StructuresOf | None:
     return read
 
 
-def _registry(url: str, config: Sequence[str]) -> "TableRegistry | None":
+def _registry(url: str, config: Sequence[str]) -> "RetryingRegistry | None":
     """Return the schema registry of an option or of a connector's configuration; ``None`` if records have none.
 
     Raises:
@@ -637,13 +637,13 @@ def _registry(url: str, config: Sequence[str]) -> "TableRegistry | None":
     try:
         if not url and not (config and any(name.endswith("registry.url") for name in read_properties(config)[0])):
             return None
-        from rowtide.cli.registries import TableRegistry, registry_of, registry_source  # noqa: PLC0415 - the extra avro
+        from rowtide.cli.registries import RetryingRegistry, registry_of, registry_source  # noqa: PLC0415 - the extra avro
 
         found = None if url else registry_of(load(config, not_required=_UNNEEDED))
         if not url and found is None:
             return None
         urls = (url,) if found is None else found.urls
-        return TableRegistry(registry_source(url, found), ", ".join(one.rpartition("@")[2] for one in urls))
+        return RetryingRegistry(registry_source(url, found), ", ".join(one.rpartition("@")[2] for one in urls))
     except ConfigurationError as error:
         raise SettingsError(str(error)) from error
     except ModuleNotFoundError as error:

@@ -36,7 +36,7 @@ _TABLE_OPTIONS = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class TableOptions:
+class PatternOptions:
     """The options of the tables whose names match a pattern.
 
     Attributes:
@@ -64,7 +64,7 @@ class JobFile:
 
     path: Path
     given: dict[str, Any] = field(default_factory=dict)
-    tables: list[TableOptions] = field(default_factory=list)
+    tables: list[PatternOptions] = field(default_factory=list)
 
 
 def json_schema(command: click.Command) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class _Reader:
                 with self._problems_of(INTO, element):
                     Replacement(names[INTO], compile_java(names[TABLE]))
             line = element.start_mark.line + 1
-            self.job.tables.append(TableOptions(names.get(TABLE, ""), line, given, names.get(INTO)))
+            self.job.tables.append(PatternOptions(names.get(TABLE, ""), line, given, names.get(INTO)))
 
     def _read_map(
         self,

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rowtide.spark_consumers.errors import SettingsError
 
 if TYPE_CHECKING:
-    from rowtide.spark_consumers.upkeep import Schedule, Upkeep, UpkeepOutcome
+    from rowtide.spark_consumers.upkeep import Upkeep, UpkeepOutcome, UpkeepSchedule
 
 _STEPS = ("optimize", "vacuum", "expire")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -40,14 +40,14 @@ def is_only_upkeep(options: Mapping[str, Any], restart: Collection[str]) -> bool
     return only
 
 
-def upkeep_of(options: Mapping[str, Any]) -> "tuple[Upkeep, Schedule]":
+def upkeep_of(options: Mapping[str, Any]) -> "tuple[Upkeep, UpkeepSchedule]":
     """Return the upkeep that the options demand, and its schedule.
 
     Raises:
         SettingsError: an option is wrong.
         UnsafeRetentionError: an age is too short.
     """
-    from rowtide.spark_consumers.upkeep import Schedule, Upkeep  # noqa: PLC0415 - imports PySpark
+    from rowtide.spark_consumers.upkeep import Upkeep, UpkeepSchedule  # noqa: PLC0415 - imports PySpark
 
     ages = {
         step: duration(f"--{step}", options[step], "7d or 168h")
@@ -58,11 +58,11 @@ def upkeep_of(options: Mapping[str, Any]) -> "tuple[Upkeep, Schedule]":
     upkeep.require_safe(options["table_format"])
     text = options["upkeep_every"]
     if text is None:
-        return upkeep, Schedule()
+        return upkeep, UpkeepSchedule()
     if found := _BATCHES.fullmatch(text.strip()):
-        return upkeep, Schedule(batches=max(int(found[1]), 1))
+        return upkeep, UpkeepSchedule(batches=max(int(found[1]), 1))
     every = duration("--upkeep-every", text, "1h or '100 batches'")
-    return upkeep, Schedule(batches=None, seconds=every.total_seconds())
+    return upkeep, UpkeepSchedule(batches=None, seconds=every.total_seconds())
 
 
 def duration(option: str, text: str, example: str) -> timedelta:

@@ -8,7 +8,7 @@ distinguishes rowtide from a program that only creates it, such as Canal.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowtide.cluster.session import Change, Found, RefusedError, ZooKeeperError, ZooKeeperSession
+from rowtide.cluster.session import Change, FoundNode, RefusedError, ZooKeeperError, ZooKeeperSession
 
 OWN_RUNNING = 1
 """The version of the running node if rowtide has created it: once changed."""
@@ -58,7 +58,7 @@ class FencedNodes:
         """
         self.change([removal(self._contest.running)])
 
-    def get(self, path: str) -> Found | None:
+    def get(self, path: str) -> FoundNode | None:
         """Return a node; ``None`` if it does not exist.
 
         Raises:

@@ -37,7 +37,7 @@ class RefusedError(ZooKeeperError):
         self.index = index
 
 
-class Found(NamedTuple):
+class FoundNode(NamedTuple):
     """A node.
 
     Attributes:
@@ -109,7 +109,7 @@ class ZooKeeperSession:
             raise self._away()
         return int(found[0])
 
-    def get(self, path: str) -> Found | None:
+    def get(self, path: str) -> FoundNode | None:
         """Return a node; ``None`` if it does not exist.
 
         Raises:
@@ -119,7 +119,7 @@ class ZooKeeperSession:
             content, stat = self._answer(lambda: self._client.get_async(path))
         except NoNodeError:
             return None
-        return Found(content or b"", stat.version, stat.ephemeralOwner, stat.mzxid)
+        return FoundNode(content or b"", stat.version, stat.ephemeralOwner, stat.mzxid)
 
     def children(self, path: str) -> list[str]:
         """Return the names of the nodes below a node; none if it does not exist.

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rowtide.connector.records.canonical import NULL, UNKNOWN, are_of_one_kind, is_equal
-from rowtide.verify.fold import Row, State
-from rowtide.verify.positions import Order, Place, ViewOrder
+from rowtide.verify.fold import FoldState, Row
+from rowtide.verify.positions import Order, RecordPlace, ViewOrder
 
 Kind = Literal["lost", "stale", "extra"]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RowDifference:
     """A key that differs, or a row of a table without a key.
 
     Attributes:
@@ -31,7 +31,7 @@ class Difference:
     source: Row | None
     topic: Row | None
     columns: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[RecordPlace, ...] = ()
     copies: int = 1
 
 
@@ -75,7 +75,7 @@ def is_same(source: Row | None, topic: Row | None) -> bool:
     return not different_columns(source, topic)
 
 
-def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
+def possible_states(states: Sequence[FoldState], order: ViewOrder) -> list[FoldState]:
     """Return the states of a key in the topic that may match a view of the source.
 
     Args:
@@ -94,7 +94,7 @@ def possible_states(states: Sequence[State], order: ViewOrder) -> list[State]:
     return possible
 
 
-def difference(key: Row, source: Row | None, state: State, retyped: Collection[str] = ()) -> Difference:
+def difference(key: Row, source: Row | None, state: FoldState, retyped: Collection[str] = ()) -> RowDifference:
     """Describe a key whose row in the source matches no state in the topic.
 
     Args:
@@ -106,10 +106,10 @@ def difference(key: Row, source: Row | None, state: State, retyped: Collection[s
     kind: Kind = "extra" if source is None else "lost" if state.row is None else "stale"
     columns = different_columns(source, state.row) if source and state.row else ()
     columns = tuple(name for name in source or () if name in columns or name in retyped)
-    return Difference(kind, key, source, state.row, columns, state.places)
+    return RowDifference(kind, key, source, state.row, columns, state.places)
 
 
-def difference_of_copies(row: Row, number: int) -> Difference:
+def difference_of_copies(row: Row, number: int) -> RowDifference:
     """Describe a row of a table without a key, with the number of additional copies in the source."""
     kind: Kind = "lost" if number > 0 else "extra"
-    return Difference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))
+    return RowDifference(kind, row, row if number > 0 else None, None if number > 0 else row, copies=abs(number))

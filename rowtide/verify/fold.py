@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rowtide.connector.records.canonical import UNKNOWN, value_text
 from rowtide.verify.errors import Undecided
-from rowtide.verify.positions import Place
+from rowtide.verify.positions import RecordPlace
 
 Row = Mapping[str, str]
 """The canonical texts of a row, by column."""
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS kept.reading (number INTEGER PRIMARY KEY CHECK (numbe
 """
 
 
-class State(NamedTuple):
+class FoldState(NamedTuple):
     """The state of a key in a topic after a record.
 
     Attributes:
@@ -52,7 +52,7 @@ class State(NamedTuple):
     """
 
     row: Row | None
-    places: tuple[Place, ...]
+    places: tuple[RecordPlace, ...]
 
 
 class Record(NamedTuple):
@@ -68,7 +68,7 @@ class Record(NamedTuple):
     key: tuple[str, ...] | None
     raw: bytes
     row: Row | None
-    place: Place
+    place: RecordPlace
 
 
 class KeyRange(NamedTuple):
@@ -119,7 +119,7 @@ class KeyedFold:
             raise
         self._pending: dict[str, _Entry] = {}
         self._raw: dict[bytes, str] = {}
-        self._watched: dict[str, list[State]] = {}
+        self._watched: dict[str, list[FoldState]] = {}
         self._number: int | None = None  # of the last row of the source
 
     def _open_kept(self, path: Path) -> None:
@@ -189,10 +189,10 @@ class KeyedFold:
         """Choose keys. :meth:`unlike` then yields those of them that differ."""
         self._database.executemany("INSERT OR IGNORE INTO chosen VALUES (?)", ([_text(key)] for key in keys))
 
-    def state(self, key: tuple[str, ...]) -> State:
+    def state(self, key: tuple[str, ...]) -> FoldState:
         """Return the current state of a key in the topic."""
         entry = self._entry(_text(key))
-        return State(None, ()) if entry is None else self._state(entry)
+        return FoldState(None, ()) if entry is None else self._state(entry)
 
     def add(self, record: Record) -> None:
         """Add a record of the topic. The records of a key must be added in their order.
@@ -206,7 +206,7 @@ class KeyedFold:
             return  # a tombstone of a key without a record before it
         before = self._entry(key)
         places = [] if before is None else json.loads(before.places)
-        if places and (other := Place(*places[-1])).partition != record.place.partition:
+        if places and (other := RecordPlace(*places[-1])).partition != record.place.partition:
             raise Undecided(
                 f"records of the same key are in several partitions of its topic, as after their number was raised: in "
                 f"partition {other.partition} at offset {other.offset}, and in partition {record.place.partition} at "
@@ -233,13 +233,13 @@ class KeyedFold:
         row = None if key is None else self.state(tuple(json.loads(key))).row
         return row is not None and row[mark] != value_text(True)
 
-    def truncate(self, place: Place) -> None:
+    def truncate(self, place: RecordPlace) -> None:
         """Delete all rows, as a TRUNCATE record demands."""
         self._write()
         more = json.dumps([place.as_list()])
         self._database.execute("UPDATE topic SET row = NULL, layout = NULL, places = ?", [more])
         for states in self._watched.values():
-            states.append(State(None, (place,)))
+            states.append(FoldState(None, (place,)))
 
     def watch(self, keys: Collection[tuple[str, ...]]) -> None:
         """Keep all states of these keys from now on, and stop watching earlier ones."""
@@ -247,9 +247,9 @@ class KeyedFold:
         self._watched = {}
         for key in map(_text, keys):
             entry = self._entry(key)
-            self._watched[key] = [State(None, ()) if entry is None else self._state(entry)]
+            self._watched[key] = [FoldState(None, ()) if entry is None else self._state(entry)]
 
-    def states(self, key: tuple[str, ...]) -> Sequence[State]:
+    def states(self, key: tuple[str, ...]) -> Sequence[FoldState]:
         """Return the states of a watched key, from its state when the watch began."""
         return self._watched[_text(key)]
 
@@ -358,9 +358,9 @@ class KeyedFold:
             return None
         return dict(zip(self._names[layout], json.loads(row), strict=True))
 
-    def _state(self, entry: _Entry) -> State:
-        places = tuple(Place(*values) for values in json.loads(entry.places))
-        return State(self._unpacked(entry.layout, entry.row), places)
+    def _state(self, entry: _Entry) -> FoldState:
+        places = tuple(RecordPlace(*values) for values in json.loads(entry.places))
+        return FoldState(self._unpacked(entry.layout, entry.row), places)
 
 
 class CountedFold:

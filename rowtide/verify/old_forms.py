@@ -10,8 +10,8 @@ from functools import cached_property
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.queries.column_changes import ColumnChange
-from rowtide.verify.comparison import Difference
-from rowtide.verify.positions import Place, before
+from rowtide.verify.comparison import RowDifference
+from rowtide.verify.positions import RecordPlace, before
 
 
 class OldForms:
@@ -51,7 +51,7 @@ class OldForms:
     def _same_server(self) -> bool:
         return self._same()
 
-    def of(self, one: Difference) -> Mapping[str, ColumnChange]:
+    def of(self, one: RowDifference) -> Mapping[str, ColumnChange]:
         """Return the columns of a difference that prove nothing, with their changes.
 
         A stale row has them in their old form. A row that one side lacks may exist there with its key in another form.
@@ -64,13 +64,13 @@ class OldForms:
             return {}  # the topic knows the key
         return {name: found for name in self._key if (found := self._changes.get(name)) and not found.made}
 
-    def before(self, place: Place, names: Collection[str]) -> Mapping[str, ColumnChange]:
+    def before(self, place: RecordPlace, names: Collection[str]) -> Mapping[str, ColumnChange]:
         """Return those of the named columns that were changed after a record, with their changes."""
         return {
             name: found for name in names if (found := self._changes.get(name)) and self._is_older(place, found, name)
         }
 
-    def _is_older(self, place: Place, change: ColumnChange, name: str) -> bool:
+    def _is_older(self, place: RecordPlace, change: ColumnChange, name: str) -> bool:
         if change.made and not change.described:
             return False  # rows of an earlier table of the name are gone, and those of this one have row events
         if name in self._completed and not change.made:

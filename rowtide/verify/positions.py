@@ -28,7 +28,7 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordPlace:
     """The place of a record in the topic and in the binlog."""
 
     partition: int
@@ -40,7 +40,7 @@ class Place:
     snapshot: bool = False
 
     @classmethod
-    def of(cls, partition: int, offset: int, op: str, at: SourcePosition | None) -> "Place":
+    def of(cls, partition: int, offset: int, op: str, at: SourcePosition | None) -> "RecordPlace":
         """Return the place of a change; a tombstone has no position in the binlog."""
         if at is None:
             return cls(partition, offset, op)
@@ -62,7 +62,7 @@ class ViewOrder:
     def __init__(self, view: TableView, *, same_server: bool) -> None:
         self._seen, self._end = (before(offset, same_server=same_server) for offset in (view.seen, view.end))
 
-    def order(self, place: Place) -> Order:
+    def order(self, place: RecordPlace) -> Order:
         """Return whether the change of a record is before or after the view.
 
         It is not known for a row of a snapshot.
@@ -74,7 +74,7 @@ class ViewOrder:
         return Order.AFTER if self._end(place) is False else Order.WITHIN
 
 
-def before(offset: SourceOffset, *, same_server: bool) -> Callable[[Place], bool | None]:
+def before(offset: SourceOffset, *, same_server: bool) -> Callable[[RecordPlace], bool | None]:
     """Return whether a record is before a position; ``None`` if that is not known.
 
     Args:
@@ -83,7 +83,7 @@ def before(offset: SourceOffset, *, same_server: bool) -> Callable[[Place], bool
     """
     contains = gtid_test(offset.gtids) if offset.gtids else None
 
-    def is_before(place: Place) -> bool | None:
+    def is_before(place: RecordPlace) -> bool | None:
         if contains is not None and place.gtid is not None:
             try:
                 return contains(place.gtid)
@@ -97,7 +97,7 @@ def before(offset: SourceOffset, *, same_server: bool) -> Callable[[Place], bool
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerIdentity:
     """The server that is read.
 
     Attributes:
@@ -123,7 +123,7 @@ def have_gtids(stored: SourceOffset, end: SourceOffset) -> bool:
     return stored.gtids is not None and end.gtids is not None
 
 
-def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: Server) -> None:
+def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: ServerIdentity) -> None:
     """Raise ``Undecided`` if the position of a connector and one of the server cannot be compared."""
     if have_gtids(stored, end) or server.wrote(stored):
         return

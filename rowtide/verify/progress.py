@@ -18,7 +18,7 @@ from rowtide.connector.source.search.unread import is_transaction_end, unread_ro
 from rowtide.connector.source.server_queries import binlog_files
 from rowtide.connector.source.session import Session
 from rowtide.verify.errors import Undecided
-from rowtide.verify.positions import Server, have_gtids, refuse_other_server
+from rowtide.verify.positions import ServerIdentity, have_gtids, refuse_other_server
 
 _FIRST_EVENT = 4
 _STRUCTURE = re.compile(rb"\s*(?:/\*.*?\*/\s*)*(?:TRUNCATE|DROP|RENAME|ALTER|CREATE)\b", re.IGNORECASE | re.DOTALL)
@@ -29,7 +29,7 @@ Captured = Collection[tuple[str, str]]
 """The databases and names of the captured tables."""
 
 
-class Progress:
+class ConnectorProgress:
     """The progress of a connector.
 
     Args:
@@ -43,7 +43,7 @@ class Progress:
         self._scanned: tuple[SourceOffset, SourceOffset, bool] | None = None
         self.stored: SourceOffset | None = None
 
-    def is_of(self, server: Server, end: SourceOffset) -> bool:
+    def is_of(self, server: ServerIdentity, end: SourceOffset) -> bool:
         """Return whether, by its stored position, the connector's records have positions in the binlog of a server.
 
         Raises:
@@ -56,7 +56,7 @@ class Progress:
         refuse_other_server(stored, end, server)
         return server.wrote(stored)
 
-    def has_delivered(self, end: SourceOffset, session: Session, server: Server) -> bool:
+    def has_delivered(self, end: SourceOffset, session: Session, server: ServerIdentity) -> bool:
         """Return whether all records of captured tables before a position are in the topics.
 
         A connector stores no position for transactions that it does not publish. So if the stored position is

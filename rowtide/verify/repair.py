@@ -29,7 +29,7 @@ class RepairError(ConnectorError):
 
 
 @dataclass(slots=True)
-class Repair:
+class RepairSignals:
     """Sends the signals.
 
     Attributes:

@@ -23,7 +23,7 @@ _VERSION = 2
 
 
 @dataclass(slots=True)
-class Reading:
+class TableReading:
     """The progress of reading a source table.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class StoredReadings:
     """The store of readings, and the conditions under which a run may use them.
 
     Attributes:
@@ -61,7 +61,7 @@ class Resume:
         """Return the file of a table."""
         return self.folder / f"{quote(f'{self.connector}.{table.id}', safe=' ')}.verify"
 
-    def text(self, reading: Reading, table: SourceTable, server: str) -> str:
+    def text(self, reading: TableReading, table: SourceTable, server: str) -> str:
         """Return the text of a reading, for :meth:`reading`."""
         return json.dumps(
             {
@@ -79,7 +79,7 @@ class Resume:
             }
         )
 
-    def reading(self, text: str, table: SourceTable, server: str) -> Reading | None:
+    def reading(self, text: str, table: SourceTable, server: str) -> TableReading | None:
         """Return the reading of an earlier run; ``None`` if the table must be read again.
 
         It is read again if its structure, the server or rowtide's version has changed, or if the reading is too old.
@@ -93,7 +93,7 @@ class Resume:
             bound = found["bound"] and tuple(found["bound"])
             if bound is not None and table.ranges is not None:
                 table.ranges.where(bound, None)
-            made = Reading(
+            made = TableReading(
                 SourceOffset.from_json(found["start"]), float(found["begun"]), found["topics"], bound, found["complete"]
             )
             identity = found["version"], found["connector"]

@@ -26,21 +26,21 @@ from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.schema_history.store.topic_reader import TopicReader, TopicReadError
 from rowtide.spark_consumers.errors import TablesError
 from rowtide.topics.admin.topic_admin import TopicAdmin
-from rowtide.verify.comparison import Difference
+from rowtide.verify.comparison import RowDifference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.pace import Pace
 from rowtide.verify.parallel import in_parallel
-from rowtide.verify.positions import Place, described
-from rowtide.verify.progress import Progress
-from rowtide.verify.repair import Repair
-from rowtide.verify.resume import Resume
-from rowtide.verify.source import Source
+from rowtide.verify.positions import RecordPlace, described
+from rowtide.verify.progress import ConnectorProgress
+from rowtide.verify.repair import RepairSignals
+from rowtide.verify.resume import StoredReadings
+from rowtide.verify.source import TableSource
 from rowtide.verify.tables import StoredTable, TableComparison, TableDifference, TableResult
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic
-from rowtide.verify.verification import Options, Result, TableVerification
+from rowtide.verify.verification import Result, TableVerification, VerifyOptions
 
 FindTable = Callable[[str], StoredTable]
 """Finds the Spark table of a topic; raises ``TablesError``."""
@@ -53,12 +53,12 @@ ERRORS = (ConnectorError, TopicReadError, pymysql.MySQLError, OSError, sqlite3.E
 def verified(
     config: Configuration,
     decoder: Callable[[], Decoder],
-    options: Options,
+    options: VerifyOptions,
     tables: Sequence[str] = (),
     folder: Path | None = None,
     stored: FindTable | None = None,
-    repair: Repair | None = None,
-    resume: Resume | None = None,
+    repair: RepairSignals | None = None,
+    resume: StoredReadings | None = None,
     *,
     load: float = 1.0,
     done: Collection[str] = (),
@@ -100,7 +100,7 @@ def verified(
             f"which only schemas tell: {form} they cannot be compared"
         )
     pace = Pace(load)
-    source = Source(config, settings, pace)
+    source = TableSource(config, settings, pace)
     try:
         captured = source.captured()
         missing = missing_tables(captured, tables) or missing_tables(captured, listed_tables(config))
@@ -144,20 +144,20 @@ class _Verifier:
         settings: PipelineSettings,
         pace: Pace,
         decoder: Decoder,
-        options: Options,
+        options: VerifyOptions,
         folder: Path,
         captured: Collection[tuple[str, str]],
         stored: FindTable | None,
         turn: Lock,
-        repair: Repair | None,
-        resume: Resume | None,
+        repair: RepairSignals | None,
+        resume: StoredReadings | None,
     ) -> None:
         self._config, self._settings, self._decoder, self._options = config, settings, decoder, options
         self._folder, self._stored, self._turn = folder, stored, turn
         self._repair, self._resume = repair, resume
         self._reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
-        self._progress = Progress(config, offset_store(config), captured)
-        self._connect = partial(Source, config, settings, pace)
+        self._progress = ConnectorProgress(config, offset_store(config), captured)
+        self._connect = partial(TableSource, config, settings, pace)
         self._source = self._connect()
 
     def close(self) -> None:
@@ -352,7 +352,7 @@ def _spark_difference_json(one: TableDifference) -> dict[str, Any]:
     }
 
 
-def _difference_json(one: Difference, other: str) -> dict[str, Any]:
+def _difference_json(one: RowDifference, other: str) -> dict[str, Any]:
     return {
         "kind": one.kind,
         "key": _row_json(one.key),
@@ -370,7 +370,7 @@ def _row_json(row: Row | None) -> Mapping[str, str | None] | None:
     return {name: None if text == "-" else text[1:] for name, text in row.items()}
 
 
-def _place_json(place: Place) -> dict[str, Any]:
+def _place_json(place: RecordPlace) -> dict[str, Any]:
     return {
         "partition": place.partition,
         "offset": place.offset,
@@ -446,7 +446,7 @@ def _at(result: Result) -> str:
     return "in" if result.other == "topic" else "on"
 
 
-def _meaning(one: Difference, other: str) -> str:
+def _meaning(one: RowDifference, other: str) -> str:
     match one.kind:
         case "lost":
             return f"the {other} {'has deleted' if one.places else 'lacks'} the row"
@@ -456,11 +456,11 @@ def _meaning(one: Difference, other: str) -> str:
             return "the source does not have the row"
 
 
-def _key_text(one: Difference) -> str:
+def _key_text(one: RowDifference) -> str:
     return ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
 
 
-def _difference_lines(one: Difference, other: str) -> Iterator[str]:
+def _difference_lines(one: RowDifference, other: str) -> Iterator[str]:
     copies = f" ({one.copies} copies)" if one.copies > 1 else ""
     yield f"  {one.kind}: {_key_text(one)}{copies}: {_meaning(one, other)}"
     names = one.columns or [name for name in (one.source or one.topic or {}) if name not in one.key]
@@ -523,7 +523,7 @@ def _spark_difference_lines(one: TableDifference) -> Iterator[str]:
     yield from (f"  {line}" for line in _place_lines(one.places))
 
 
-def _place_lines(places: Sequence[Place]) -> Iterator[str]:
+def _place_lines(places: Sequence[RecordPlace]) -> Iterator[str]:
     for place in places:
         at = "a snapshot" if place.snapshot else ", ".join(filter(None, (f"{place.file}:{place.pos}", place.gtid)))
         yield f"    record: partition {place.partition}, offset {place.offset}, op {place.op}, from {at}"

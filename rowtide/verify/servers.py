@@ -30,17 +30,17 @@ from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.source.server_queries import TableGone
 from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.model import TableId
-from rowtide.verify.comparison import Difference, difference, difference_of_copies, is_same
+from rowtide.verify.comparison import RowDifference, difference, difference_of_copies, is_same
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row, State
+from rowtide.verify.fold import CountedFold, FoldState, KeyedFold, Record, Row
 from rowtide.verify.pace import Pace
 from rowtide.verify.parallel import in_parallel
-from rowtide.verify.positions import Place
+from rowtide.verify.positions import RecordPlace
 from rowtide.verify.replication import Replication
 from rowtide.verify.run import ERRORS, listed_tables, missing_tables, reason_of
-from rowtide.verify.source import Source, SourceTable, keys_condition
+from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.texts import Key, Texts
-from rowtide.verify.verification import Options, Result
+from rowtide.verify.verification import Result, VerifyOptions
 
 FORM: Mapping[str, str] = {
     **{f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")},
@@ -68,7 +68,7 @@ _KEYS = 500
 """Keys that are read again together."""
 _PAUSE_S = 1.0
 """The time between two rounds if nothing tells how far the other server is."""
-_NOWHERE = Place(0, 0, "r")
+_NOWHERE = RecordPlace(0, 0, "r")
 _PLACES = ("the source", "the other server")
 
 
@@ -82,11 +82,11 @@ class ServerTable:
         decoder: decodes the records that a connector would send.
     """
 
-    def __init__(self, source: Source, table: SourceTable, texts: Texts, decoder: Decoder) -> None:
+    def __init__(self, source: TableSource, table: SourceTable, texts: Texts, decoder: Decoder) -> None:
         self.source, self.table, self.texts = source, table, texts
         self._decoder = decoder
 
-    def chunks(self, options: Options) -> Iterator[list[tuple[Key, Row]]]:
+    def chunks(self, options: VerifyOptions) -> Iterator[list[tuple[Key, Row]]]:
         """Read the rows that the options choose, chunk by chunk."""
         for chunk in self.source.chunks(self.table, options.where, options.sample):
             yield list(self._of(chunk.rows))
@@ -119,7 +119,7 @@ class ServerComparison:
     """
 
     def __init__(
-        self, source: ServerTable, other: ServerTable, replication: Replication, options: Options, result: Result
+        self, source: ServerTable, other: ServerTable, replication: Replication, options: VerifyOptions, result: Result
     ) -> None:
         self._source, self._other, self._replication, self._options = source, other, replication, options
         self.result = result
@@ -170,9 +170,9 @@ class ServerComparison:
         for key, row in rows:
             fold.add(Record(key, json.dumps(key).encode(), row, _NOWHERE))
 
-    def _confirmed(self, keys: Sequence[Key]) -> list[Difference]:
+    def _confirmed(self, keys: Sequence[Key]) -> list[RowDifference]:
         """Return the differences of keys that stay the same whenever they are read again."""
-        found, last, times = dict[Key, Difference](), dict[Key, Difference](), dict[Key, int]()
+        found, last, times = dict[Key, RowDifference](), dict[Key, RowDifference](), dict[Key, int]()
         limit = time.monotonic() + self._options.timeout_s
         while keys:
             different, changing = self._round(keys)
@@ -188,20 +188,20 @@ class ServerComparison:
                 )
         return list(found.values())
 
-    def _round(self, keys: Sequence[Key]) -> tuple[dict[Key, Difference], list[Key]]:
+    def _round(self, keys: Sequence[Key]) -> tuple[dict[Key, RowDifference], list[Key]]:
         """Read keys again, and return the differences and the keys that the source changed in between."""
         with self._view() as end:
             before = self._source.of_keys(keys)
         self._await(end)
         others, after = self._other.of_keys(keys), self._source.of_keys(keys)
-        different, changing = dict[Key, Difference](), list[Key]()
+        different, changing = dict[Key, RowDifference](), list[Key]()
         for key in keys:
             row, other, later = before.get(key), others.get(key), after.get(key)
             if is_same(row, other) or is_same(later, other):
                 continue
             if is_same(row, later):
                 named = dict(zip(self._source.texts.key_names, key, strict=True))
-                different[key] = difference(named, row, State(other, ()))
+                different[key] = difference(named, row, FoldState(other, ()))
             else:
                 changing.append(key)
         return different, changing
@@ -258,7 +258,7 @@ class ServerComparison:
             time.sleep(_PAUSE_S)
 
 
-def _values(one: Difference) -> tuple[Any, ...]:
+def _values(one: RowDifference) -> tuple[Any, ...]:
     """Return the values that identify a difference."""
     source, other = one.source or {}, one.topic or {}
     return one.kind, *((name, source[name], other[name]) for name in one.columns)
@@ -289,7 +289,7 @@ def compared(
     config: Configuration,
     other: Configuration,
     decoder: Callable[[], Decoder],
-    options: Options,
+    options: VerifyOptions,
     tables: Sequence[str] = (),
     folder: Path | None = None,
     *,
@@ -313,7 +313,7 @@ def compared(
         ConnectorError: a server cannot be reached.
     """
     plain = [replace(one, column_converters=(), post_processors=()) for one in (config, other)]
-    sides = [partial(Source, one, pipeline_settings(one, run_id()), Pace(load)) for one in plain]
+    sides = [partial(TableSource, one, pipeline_settings(one, run_id()), Pace(load)) for one in plain]
     with contextlib.ExitStack() as stack:
         source, second = [stack.enter_context(closing(side())) for side in sides]
         if source.server() == second.server() and _place(source) == _place(second):
@@ -338,7 +338,7 @@ def compared(
         yield from in_parallel(chosen, pairs, _Servers.compare, _Servers.close)
 
 
-def _place(source: Source) -> str:
+def _place(source: TableSource) -> str:
     """Return the address of a server: servers that do not replicate each other may have the same id."""
     host, port, folder = source.session.query("SELECT @@GLOBAL.hostname, @@GLOBAL.port, @@GLOBAL.datadir")[0]
     return f"{host}:{port} ({folder})"
@@ -357,15 +357,15 @@ class _Servers:
 
     def __init__(
         self,
-        sides: Sequence[Callable[[], Source]],
+        sides: Sequence[Callable[[], TableSource]],
         decoder: Decoder,
-        options: Options,
+        options: VerifyOptions,
         folder: Path,
         flavor: str,
     ) -> None:
         self._sides, self._decoder, self._options = sides, decoder, options
         self._folder, self._flavor = folder, flavor
-        self._open: list[Source] = []
+        self._open: list[TableSource] = []
 
     def close(self) -> None:
         """Close the connections. A query that runs in another thread fails."""
@@ -389,7 +389,7 @@ class _Servers:
             self._open = []
         return result
 
-    def _table(self, source: Source, name: TableId, place: str) -> ServerTable:
+    def _table(self, source: TableSource, name: TableId, place: str) -> ServerTable:
         try:
             table = source.table(name)
         except TableGone as error:

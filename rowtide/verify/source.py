@@ -29,7 +29,7 @@ from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.verify.errors import Undecided
 from rowtide.verify.pace import Pace
-from rowtide.verify.positions import Server
+from rowtide.verify.positions import ServerIdentity
 
 _CHUNK_ROWS = 5_000
 _COMMITS_S = 60
@@ -46,7 +46,7 @@ class SentRecord(NamedTuple):
     headers: Sequence[tuple[str, bytes | None]]
 
 
-class Chunk(NamedTuple):
+class RowChunk(NamedTuple):
     """A part of a table.
 
     Attributes:
@@ -108,7 +108,7 @@ def keys_condition(table: SourceTable, keys: Sequence[Sequence[str]]) -> str | N
     return key_condition(table.key, parts, table.form.settings.rules.values)
 
 
-class Source:
+class TableSource:
     """The server of a connector.
 
     Args:
@@ -180,10 +180,10 @@ class Source:
         position = committed_position(self.session, _COMMITS_S, "run the command when none is long")
         return replace(position, server=server_queries.server_id(self.session))
 
-    def server(self) -> Server:
+    def server(self) -> ServerIdentity:
         """Return the server that answers the queries."""
         identity = server_queries.server_identity(self.session.client, mariadb=self.session.mariadb)
-        return Server(identity, server_queries.server_id(self.session))
+        return ServerIdentity(identity, server_queries.server_id(self.session))
 
     @contextmanager
     def view(self, table: SourceTable) -> Iterator[TableView]:
@@ -206,7 +206,7 @@ class Source:
 
     def chunks(
         self, table: SourceTable, where: str = "", sample: float = 1.0, lower: Bound | None = None
-    ) -> Iterator[Chunk]:
+    ) -> Iterator[RowChunk]:
         """Read the table, chunk by chunk.
 
         Args:
@@ -216,14 +216,14 @@ class Source:
             lower: the key after which to begin; ``None`` for the beginning.
         """
         if table.ranges is None:
-            yield Chunk(self.rows(table, "TRUE", where), None)
+            yield RowChunk(self.rows(table, "TRUE", where), None)
             return
         while True:
             with self._pace.chunk():
                 found = self.session.query(table.ranges.bound_query(lower, _CHUNK_ROWS))
                 upper = table.ranges.bound(found[0]) if found else None
                 if sample == 1 or random.random() < sample:
-                    yield Chunk(self.rows(table, table.ranges.where(lower, upper), where), upper)
+                    yield RowChunk(self.rows(table, table.ranges.where(lower, upper), where), upper)
             if upper is None:
                 return
             lower = upper

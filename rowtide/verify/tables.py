@@ -23,11 +23,11 @@ from rowtide.connector.records.canonical import NULL, UNKNOWN, value_text
 from rowtide.connector.records.change import Change
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import CountedFold, KeyedFold, Record, Row
-from rowtide.verify.positions import Place
+from rowtide.verify.positions import RecordPlace
 from rowtide.verify.table_values import is_same_value, is_wrong_type, spark_text
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
-from rowtide.verify.verification import Options, Outcome
+from rowtide.verify.verification import Outcome, VerifyOptions
 
 TableKind = Literal["lost", "stale", "not applied", "extra", "doubled", "column"]
 Columns = Sequence[tuple[str, str]]
@@ -96,9 +96,9 @@ class TableDifference:
     topic: Row | None
     table: Row | None
     columns: tuple[str, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[RecordPlace, ...] = ()
     copies: int = 1
-    applied: Place | None = None
+    applied: RecordPlace | None = None
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class TableResult:
     others: Sequence[str] = ()
     offsets: Mapping[int, int] = field(default_factory=dict)
     behind: int = 0
-    last: dict[int, Place] = field(default_factory=dict)
+    last: dict[int, RecordPlace] = field(default_factory=dict)
     table_rows: int = 0
     topic_rows: int = 0
     differences: list[TableDifference] = field(default_factory=list)
@@ -158,7 +158,7 @@ class TableComparison:
         stored: StoredTable,
         topic: Topic,
         texts: Texts,
-        options: Options,
+        options: VerifyOptions,
         ambiguous: Callable[[], Collection[str]],
         cleanup_policy: Callable[[], str],
         *,
@@ -264,7 +264,7 @@ class TableComparison:
                 self._note_structure(change, found.place)
             yield found
 
-    def _note_structure(self, change: Change, place: Place) -> None:
+    def _note_structure(self, change: Change, place: RecordPlace) -> None:
         if change.op == "t":
             self._required.clear()  # the job may not have made the columns of rows that it has not written
             self._truncated = True
@@ -464,7 +464,7 @@ class TableComparison:
         topic: Row | None,
         table: Row | None,
         types: Mapping[str, str],
-        places: Sequence[Place],
+        places: Sequence[RecordPlace],
         *,
         note: bool = True,
     ) -> tuple[str, ...]:
@@ -491,9 +491,9 @@ class TableComparison:
 
     def _earlier(
         self, unlike: Mapping[Key, TableDifference], types: Mapping[str, str], folder: Path
-    ) -> dict[Key, Place]:
+    ) -> dict[Key, RecordPlace]:
         """Read the topic again to find, for each key, the last record after which it had the table's row."""
-        found: dict[Key, Place] = {}
+        found: dict[Key, RecordPlace] = {}
         fold = KeyedFold(folder / "states.sqlite")
         try:
             for one in self._topic.records_before(self.result.topic, self._stored.batch.offsets):
@@ -590,7 +590,7 @@ class TableComparison:
                 self.result.not_compared[name] = self.result.table_rows
 
 
-def _metadata_texts(change: Change, place: Place | None) -> Row:
+def _metadata_texts(change: Change, place: RecordPlace | None) -> Row:
     """Return the texts of the metadata columns of a change whose values are known.
 
     Columns that are null in the table are omitted.

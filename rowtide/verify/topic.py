@@ -7,7 +7,7 @@ from rowtide.connector.records.change import Change
 from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, new_extents
 from rowtide.verify.errors import Undecided
-from rowtide.verify.positions import Order, Place, ViewOrder
+from rowtide.verify.positions import Order, RecordPlace, ViewOrder
 
 
 class TopicRecord(NamedTuple):
@@ -23,7 +23,7 @@ class TopicRecord(NamedTuple):
     topic: str
     record: StoredRecord
     change: Change | None
-    place: Place
+    place: RecordPlace
 
 
 class Topic:
@@ -42,14 +42,14 @@ class Topic:
         self.names = names
         self._reader, self._decoder = reader, decoder
         self._read: dict[str, Mapping[int, Extent]] = {}
-        self._last: dict[tuple[str, int], Place] = {}
+        self._last: dict[tuple[str, int], RecordPlace] = {}
 
     @property
     def partitions(self) -> int:
         """The number of partitions that were read."""
         return sum(map(len, self._read.values()))
 
-    def has_passed(self, order: ViewOrder, position: Callable[[], Callable[[Place], bool | None]]) -> bool:
+    def has_passed(self, order: ViewOrder, position: Callable[[], Callable[[RecordPlace], bool | None]]) -> bool:
         """Return whether the last record of each partition is later than a view.
 
         Records are in the order of the binlog.
@@ -121,4 +121,4 @@ class Topic:
         for record in self._reader.read(name, extents):
             change = self._decoder.decode(name, record.key, record.value, record.headers)
             op, position = ("tombstone", None) if change is None else (change.op, change.position)
-            yield TopicRecord(name, record, change, Place.of(record.partition, record.offset, op, position))
+            yield TopicRecord(name, record, change, RecordPlace.of(record.partition, record.offset, op, position))

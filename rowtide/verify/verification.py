@@ -27,7 +27,7 @@ from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.queries.column_changes import ColumnChange
 from rowtide.verify.comparison import (
-    Difference,
+    RowDifference,
     difference,
     difference_of_copies,
     is_same,
@@ -36,14 +36,14 @@ from rowtide.verify.comparison import (
     retyped_columns,
 )
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, KeyRange, Record, Row, State
+from rowtide.verify.fold import CountedFold, FoldState, KeyedFold, KeyRange, Record, Row
 from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
-from rowtide.verify.positions import Order, Place, Server, ViewOrder, before, described
-from rowtide.verify.progress import Progress
-from rowtide.verify.repair import Repair, RepairError, exact_key
-from rowtide.verify.resume import Reading, Resume, damaged
-from rowtide.verify.source import Source, SourceTable, keys_condition
+from rowtide.verify.positions import Order, RecordPlace, ServerIdentity, ViewOrder, before, described
+from rowtide.verify.progress import ConnectorProgress
+from rowtide.verify.repair import RepairError, RepairSignals, exact_key
+from rowtide.verify.resume import StoredReadings, TableReading, damaged
+from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.texts import Key, Texts
 from rowtide.verify.topic import Topic, TopicRecord
 
@@ -65,7 +65,7 @@ Outcome = Literal["equal", "different", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class VerifyOptions:
     """What to compare.
 
     Attributes:
@@ -128,12 +128,12 @@ class Result:
     topic_rows: int = 0
     resumed: int = 0
     again: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[RowDifference] = field(default_factory=list)
     more: bool = False
     ranges: Sequence[KeyRange] = ()
     older: dict[str, int] = field(default_factory=dict)
     old: dict[str, tuple[int, ColumnChange]] = field(default_factory=dict)
-    repaired: list[Difference] = field(default_factory=list)
+    repaired: list[RowDifference] = field(default_factory=list)
     sent_again: int = 0
     signals: list[Mapping[str, Any]] = field(default_factory=list)
     not_repaired: str = ""
@@ -164,18 +164,18 @@ class TableVerification:
 
     def __init__(
         self,
-        source: Source,
+        source: TableSource,
         table: SourceTable,
         decoder: Decoder,
         topic: Callable[[list[str]], Topic],
-        progress: Progress,
-        options: Options,
+        progress: ConnectorProgress,
+        options: VerifyOptions,
         changes: Callable[[], Mapping[str, ColumnChange]],
         *,
         exact: bool,
         two_forms: bool = False,
-        repair: Repair | None = None,
-        resume: Resume | None = None,
+        repair: RepairSignals | None = None,
+        resume: StoredReadings | None = None,
     ) -> None:
         self._changes, self._repair, self._resume = changes, repair, resume
         self.source, self._table, self._decoder = source, table, decoder
@@ -273,7 +273,7 @@ class TableVerification:
     def _read_source(self, fold: KeyedFold) -> None:
         """Read the rows of the source, after those that an earlier run has read."""
         resume, options, result = self._resume, self._options, self.result
-        reading, server = Reading(self.source.position(), result.begun), self._server.identity
+        reading, server = TableReading(self.source.position(), result.begun), self._server.identity
         if resume is not None and (text := fold.reading) is not None:
             found = resume.reading(text, self._table, server)
             if found is None:
@@ -291,7 +291,7 @@ class TableVerification:
                 reading.topics, reading.complete = list(self._topics), chunk.upper is None
                 fold.keep(resume.text(reading, self._table, server))
 
-    def _replaced(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> list[Difference]:
+    def _replaced(self, fold: KeyedFold, topic: Topic, forms: OldForms) -> list[RowDifference]:
         """Return differences of some rows that are not as they were read, and that the topic does not have either.
 
         TRUNCATE, DROP TABLE and RENAME TABLE during the run replace rows without records.
@@ -328,7 +328,7 @@ class TableVerification:
             ):
                 yield key
 
-    def _is_old(self, key: Key, one: Difference, forms: OldForms) -> bool:
+    def _is_old(self, key: Key, one: RowDifference, forms: OldForms) -> bool:
         """Return whether a difference only means that the last record is older than the structure; if so, note it."""
         if is_same(one.source, one.topic) and not one.columns:
             return True
@@ -383,9 +383,9 @@ class TableVerification:
                 self.result.older[name] = self.result.older.get(name, 0) + 1
                 self._keep(key, name)
 
-    def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[Difference]:
+    def _confirmed(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> list[RowDifference]:
         """Return the differences of keys that persist whenever they are read again."""
-        found: dict[Key, Difference] = {}
+        found: dict[Key, RowDifference] = {}
         for _ in range(_ROUNDS):
             made = self._round(fold, topic, keys, forms)
             found = {key: one for key, one in made.items() if not self._is_old(key, one, forms)}
@@ -394,14 +394,14 @@ class TableVerification:
                 break
         return [self._without_old(key, one, forms) for key, one in found.items()]
 
-    def _without_old(self, key: Key, one: Difference, forms: OldForms) -> Difference:
+    def _without_old(self, key: Key, one: RowDifference, forms: OldForms) -> RowDifference:
         """Return a difference without the columns whose old form explains it."""
         if one.kind != "stale" or not (old := forms.of(one)):
             return one
         self._note_old(key, old)
         return replace(one, columns=tuple(name for name in one.columns if name not in old))
 
-    def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> dict[Key, Difference]:
+    def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> dict[Key, RowDifference]:
         self._consume(topic, fold)
         fold.watch(keys)
         rows, view = self._reread(keys)
@@ -427,8 +427,8 @@ class TableVerification:
     # --- repair ----------------------------------------------------------------------------------------------------
 
     def _repaired(
-        self, fold: KeyedFold, topic: Topic, forms: OldForms, found: Sequence[Difference]
-    ) -> list[Difference]:
+        self, fold: KeyedFold, topic: Topic, forms: OldForms, found: Sequence[RowDifference]
+    ) -> list[RowDifference]:
         """Let the connector read the rows of differences again, and return the remaining differences."""
         left = {tuple(one.key.values()): one for one in found}
         for _ in range(_REPAIRS):
@@ -506,14 +506,14 @@ class TableVerification:
     # --- rows that are read again ----------------------------------------------------------------------------------
 
     @cached_property
-    def _server(self) -> Server:
+    def _server(self) -> ServerIdentity:
         """The server that answered first."""
         return self.source.server()
 
     def _order(self, view: TableView) -> ViewOrder:
         return ViewOrder(view, same_server=self._progress.is_of(self._server, view.end))
 
-    def _before_now(self) -> Callable[[Place], bool | None]:
+    def _before_now(self) -> Callable[[RecordPlace], bool | None]:
         """Return whether a record is before the end of the server's binlog."""
         now = self.source.position()
         return before(now, same_server=self._progress.is_of(self._server, now))
@@ -612,7 +612,7 @@ class TableVerification:
         view = source.after_reading(self._table, view)
         order, limit = self._order(view), time.monotonic() + options.timeout_s
         within: list[list[tuple[Row, int]]] = []
-        first: dict[tuple[str, int], Place] = {}
+        first: dict[tuple[str, int], RecordPlace] = {}
         delivered = False
         while True:
             for found in topic.new_records():
@@ -733,7 +733,7 @@ class TableVerification:
             yield self._texts.key(change), row
 
 
-def _wrong_types(source: Row | None, state: State, forms: OldForms) -> Collection[str]:
+def _wrong_types(source: Row | None, state: FoldState, forms: OldForms) -> Collection[str]:
     """Return the columns whose values have another type in the record, if no change of the structure explains it."""
     names = () if source is None or state.row is None else retyped_columns(source, state.row)
     known = forms.before(state.places[-1], names) if names else {}

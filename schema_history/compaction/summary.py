@@ -25,7 +25,7 @@ from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.model import Database, TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.recovery.recover import IDENTITY_BYTES, Recovery
-from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, sources_first
+from rowtide.schema_history.recovery.table_history import RecordedStructure, TableHistory, sources_first
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.history_record import RecordedTable
 from rowtide.schema_history.store.json_fields import flag, json_object, number, optional_text, text
@@ -168,7 +168,9 @@ def _table_history_fields(
     return [astuple(history.id), entries, _recorded_fields(history.recorded)]
 
 
-def _entry_fields(entry: HistoryEntry, numbers: Mapping[int, int], databases: dict[Database, int]) -> Iterator[Any]:
+def _entry_fields(
+    entry: RecordedStructure, numbers: Mapping[int, int], databases: dict[Database, int]
+) -> Iterator[Any]:
     """Yield the fields of an entry in their order, without the empty ones at the end."""
     fields: list[Any] = [
         entry.ddl,
@@ -197,9 +199,9 @@ def _table_history(fields: list[Any], histories: list[TableHistory], databases: 
     return TableHistory(_table_id(*table_id), parsed, _recorded(recorded))
 
 
-def _entry(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> HistoryEntry:
+def _entry(fields: list[Any], histories: list[TableHistory], databases: list[Database]) -> RecordedStructure:
     ddl, database, inherited, sources, recorded, renamed, session = fields + [None] * (7 - len(fields))
-    return HistoryEntry(
+    return RecordedStructure(
         optional_text(ddl, "ddl"),
         text(database, "database"),
         tuple(databases[number] for number in inherited or ()),

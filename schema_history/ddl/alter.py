@@ -15,13 +15,13 @@ from rowtide.schema_history.ddl.statements import (
     AlterVisibility,
     ChangeColumn,
     ColumnDef,
+    ColumnPlace,
     ConvertTo,
     DropColumn,
     DropKey,
     DropPeriod,
     ExchangePartition,
     Other,
-    Place,
     RenameColumn,
     RenameKey,
     RenameTo,
@@ -66,11 +66,11 @@ def _action(c: Cursor) -> list[Action]:
     return [SetOptions(options)]
 
 
-def _place(c: Cursor) -> Place | None:
+def _place(c: Cursor) -> ColumnPlace | None:
     if c.accept("FIRST"):
-        return Place(None)
+        return ColumnPlace(None)
     if c.accept("AFTER"):
-        return Place(c.column_name())
+        return ColumnPlace(c.column_name())
     return None
 
 

@@ -221,7 +221,7 @@ class AlterSequence(NamedTuple):
     type: DataType | None = None
 
 
-class Place(NamedTuple):
+class ColumnPlace(NamedTuple):
     """FIRST (``after`` is ``None``) or AFTER a column."""
 
     after: str | None
@@ -231,7 +231,7 @@ class AddColumn(NamedTuple):
     """ADD COLUMN; ``several`` if it is in a list in parentheses."""
 
     column: ColumnDef
-    place: Place | None = None
+    place: ColumnPlace | None = None
     if_not_exists: bool = False
     several: bool = False
 
@@ -241,7 +241,7 @@ class ChangeColumn(NamedTuple):
 
     old: str
     column: ColumnDef
-    place: Place | None = None
+    place: ColumnPlace | None = None
     if_exists: bool = False
     modify: bool = False
 

@@ -44,7 +44,7 @@ from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, SourceFilter
 from rowtide.schema_history.recovery.session_settings import concerns_temporary, recorded_event
-from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory, build_from_history
+from rowtide.schema_history.recovery.table_history import RecordedStructure, TableHistory, build_from_history
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.store.history_record import HistoryRecord, RecordedTable
 from rowtide.schema_history.structure.context import context_of
@@ -188,7 +188,7 @@ class Recovery:
             return
         known = self.histories.get(key)
         if not record.ddl:
-            entries: tuple[HistoryEntry, ...] = (HistoryEntry(None, record.database, recorded=recorded),)
+            entries: tuple[RecordedStructure, ...] = (RecordedStructure(None, record.database, recorded=recorded),)
         elif known is not None and (recorded.previous_id is not None or known.entries[-1].ddl is record.ddl):
             entries = known.entries  # the statement was added before
         else:
@@ -196,13 +196,15 @@ class Recovery:
             entries = (*before, self._entry(record, recorded.id))
         self.histories[key] = TableHistory(recorded.id, entries, recorded)
 
-    def _entry(self, record: HistoryRecord, *about: TableId, sources: tuple[TableHistory, ...] = ()) -> HistoryEntry:
+    def _entry(
+        self, record: HistoryRecord, *about: TableId, sources: tuple[TableHistory, ...] = ()
+    ) -> RecordedStructure:
         names = dict.fromkeys((self._database, *(table_id.database for table_id in about)))
         found = (self.databases.database(name) for name in names)
         databases = tuple(database for database in found if database)
-        return HistoryEntry(record.ddl, record.database, databases, sources, session=record.session)
+        return RecordedStructure(record.ddl, record.database, databases, sources, session=record.session)
 
-    def _move(self, old: TableId, new: TableId, *entries: HistoryEntry) -> None:
+    def _move(self, old: TableId, new: TableId, *entries: RecordedStructure) -> None:
         history = self.histories.pop(self._key(old), None)
         if history is not None:
             recorded = None if history.recorded is None else replace(history.recorded, id=new)
@@ -267,7 +269,7 @@ class Recovery:
         """Return the names in the description: those in the statement may lack the session's default database."""
         pairs = [(recorded.previous_id, recorded.id) for recorded in record.tables if recorded.previous_id is not None]
         for old, new in pairs or [(self._id(old), self._id(new)) for old, new in body.pairs]:
-            self._move(old, new, HistoryEntry(None, record.database, renamed=(old, new)))
+            self._move(old, new, RecordedStructure(None, record.database, renamed=(old, new)))
 
     def _alter(self, record: HistoryRecord, body: AlterTable) -> None:
         table_id = self._id(body.name)

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryEntry:
+class RecordedStructure:
     """The contribution of one record to a table.
 
     Attributes:
@@ -56,7 +56,7 @@ class TableHistory:
     """
 
     id: TableId
-    entries: tuple[HistoryEntry, ...] = ()
+    entries: tuple[RecordedStructure, ...] = ()
     recorded: RecordedTable | None = None
 
 
@@ -125,7 +125,7 @@ def _rename(tables: Tables, old: TableId, new: TableId) -> None:
         tables.put(table.renamed(new))
 
 
-def _apply(tables: Tables, entry: HistoryEntry, *, warn: bool) -> bool:
+def _apply(tables: Tables, entry: RecordedStructure, *, warn: bool) -> bool:
     try:
         tables.apply(recorded_event(entry.ddl or "", entry.database, entry.session))
     except SchemaHistoryError as error:

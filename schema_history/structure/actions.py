@@ -11,6 +11,7 @@ from rowtide.schema_history.ddl.statements import (
     ChangeColumn,
     CheckDef,
     ColumnDef,
+    ColumnPlace,
     DropColumn,
     DropKey,
     DropPeriod,
@@ -18,7 +19,6 @@ from rowtide.schema_history.ddl.statements import (
     ForeignKeyDef,
     IndexDef,
     PeriodDef,
-    Place,
     RenameColumn,
     RenameKey,
 )
@@ -41,7 +41,7 @@ class PendingActions:
     ctx: Context
     dropped: set[str] = field(default_factory=set)
     changed: dict[str, Column] = field(default_factory=dict)
-    added: list[tuple[Column, Place | None, str | None]] = field(default_factory=list)
+    added: list[tuple[Column, ColumnPlace | None, str | None]] = field(default_factory=list)
     defaults: dict[str, AlterDefault] = field(default_factory=dict)
     visibility: dict[str, bool] = field(default_factory=dict)
     renamed: dict[str, str] = field(default_factory=dict)

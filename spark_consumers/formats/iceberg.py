@@ -71,7 +71,7 @@ _PROMOTIONS = {("int", "bigint"), ("float", "double")}
 
 
 @dataclass(frozen=True, slots=True)
-class CurrentRows:
+class IcebergRows:
     """The current rows of a table. Later commits do not change them.
 
     Attributes:
@@ -163,7 +163,7 @@ class IcebergFormat:
         frame = self.spark.table(self._sql(path))
         return frame.drop(*_unfinished(frame.columns))
 
-    def current_rows(self, path: str) -> CurrentRows:
+    def current_rows(self, path: str) -> IcebergRows:
         """Return the current rows of the table.
 
         Raises:
@@ -178,7 +178,7 @@ class IcebergFormat:
             parent = snapshot.parentId()
             snapshot = None if parent is None else metadata.snapshot(parent)
         frame = self._of_snapshot(path, metadata, newest)
-        return CurrentRows(_commit(metadata), _snapshot_id(newest), tuple(reversed(others)), frame)
+        return IcebergRows(_commit(metadata), _snapshot_id(newest), tuple(reversed(others)), frame)
 
     def _of_snapshot(self, path: str, metadata: Any, snapshot: Any) -> DataFrame:
         """Return the rows of a snapshot. A column that was renamed or added since then is found by its id."""

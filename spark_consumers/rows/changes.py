@@ -20,7 +20,7 @@ from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, 
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.rows.multiset import RECORD_HASH
 from rowtide.spark_consumers.settings import DELETION
-from rowtide.spark_consumers.state import RowFilter, TableNames
+from rowtide.spark_consumers.state import ColumnNames, RowFilter
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
@@ -60,7 +60,7 @@ class BatchSchemas:
     values: Sequence[ValueVersion]
     last_known: Sequence[str] | None = None
     newest: Sequence[Column] | None = None
-    names: TableNames | None = None
+    names: ColumnNames | None = None
     metadata: Sequence[MetadataField] = ()
     soft: bool = False
     history: bool = False

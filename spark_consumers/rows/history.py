@@ -70,7 +70,7 @@ def ends_of(schemas: BatchSchemas, groups: Sequence[RecordGroup], emptied: Seque
     of_keys |= {name: f"IF(s.{KNOWN} < {index}, NULL, t.{quote(name)})" for name, (_, index) in since.items()}
     if not emptied:
         return Ends(of_keys, {})
-    known = Structures.of(schemas.values, groups).known(emptied[0].offset)
+    known = StructureOffsets.of(schemas.values, groups).known(emptied[0].offset)
     early = {name: f"CAST(NULL AS {kind})" for name, (kind, index) in since.items() if known < index}
     return Ends(of_keys, emptied[0].end | early)
 
@@ -154,7 +154,7 @@ def without_expected_tombstones(
 
 
 @dataclass(frozen=True, slots=True)
-class Structures:
+class StructureOffsets:
     """The offsets at which the structures of a batch are first seen: a column has its default only in earlier versions.
 
     Attributes:
@@ -236,7 +236,7 @@ class Versions:
         self._compared = [name for name, _ in compared]
         self._has_snapshot = any(group.op == "r" for group in groups)
         self._normalized = normalized if self._has_snapshot else "CAST(NULL AS string)"
-        structures = Structures.of(schemas.values, groups)
+        structures = StructureOffsets.of(schemas.values, groups)
         self._last = max(len(schemas.values) - 1, 0)
         ends = [f"named_struct({one.place}, 'known', {structures.known(one.offset)})" for one in emptied]
         self._ends = f"array({', '.join(ends)})" if ends else f"CAST(NULL AS array<{PLACE}>)"

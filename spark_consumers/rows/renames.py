@@ -11,7 +11,7 @@ from itertools import pairwise, product
 from math import prod
 
 from rowtide.spark_consumers.columns.conversion import Column
-from rowtide.spark_consumers.state import TableNames
+from rowtide.spark_consumers.state import ColumnNames
 
 _MOST_WAYS = 4096
 
@@ -26,7 +26,7 @@ def renamed(columns: Sequence[Column], names: Mapping[str, str]) -> tuple[Column
     )
 
 
-def proven_names(structures: Sequence[Sequence[str]], history: Sequence[Mapping[str, int]]) -> TableNames | None:
+def proven_names(structures: Sequence[Sequence[str]], history: Sequence[Mapping[str, int]]) -> ColumnNames | None:
     """Return the names of the columns in the table, ``None`` if the history does not prove them.
 
     A column has the name that it has in the newest structure that has it.
@@ -61,7 +61,7 @@ def _same_columns(way: Sequence[int], history: Sequence[Mapping[str, int]]) -> t
     return tuple(tuple(numbers.setdefault(one, len(numbers)) for one in history[place].values()) for place in way)
 
 
-def _names(way: Sequence[int], history: Sequence[Mapping[str, int]]) -> TableNames:
+def _names(way: Sequence[int], history: Sequence[Mapping[str, int]]) -> ColumnNames:
     newest_first = sorted(range(len(way)), key=lambda index: (way[index], index), reverse=True)
     names: dict[int, str | None] = {}
     for index in newest_first:
@@ -69,7 +69,7 @@ def _names(way: Sequence[int], history: Sequence[Mapping[str, int]]) -> TableNam
             if identity not in names:
                 is_taken = name.lower() in {one.lower() for one in names.values() if one is not None}
                 names[identity] = None if is_taken else name
-    return TableNames(
+    return ColumnNames(
         [
             {name.lower(): new for name, identity in history[place].items() if (new := names[identity]) is not None}
             for place in way

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from rowtide.cli import registries
-from rowtide.cli.registries import TableRegistry
+from rowtide.cli.registries import RetryingRegistry
 from rowtide.spark_consumers.errors import RegistryError
 
 
@@ -34,19 +34,19 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_registry_that_comes_back_is_asked_again() -> None:
     source = Source(OSError("refused"), SchemaRegistryError(503, 50301, "busy"))
-    assert TableRegistry(source, "http://r:1")(7) == ("AVRO", '"string"')
+    assert RetryingRegistry(source, "http://r:1")(7) == ("AVRO", '"string"')
     assert source.asked == 3
 
 
 def test_a_registry_that_stays_away_is_an_error_with_its_place() -> None:
     source = Source(*(OSError("refused") for _ in range(3)))
     with pytest.raises(RegistryError, match="http://r:1: the schema registry does not give schema 7: OSError: refused"):
-        TableRegistry(source, "http://r:1")(7)
+        RetryingRegistry(source, "http://r:1")(7)
     assert source.asked == 3
 
 
 def test_a_missing_schema_is_not_asked_for_again() -> None:
     source = Source(SchemaRegistryError(404, 40403, "Schema not found"))
     with pytest.raises(RegistryError, match="does not have schema 7"):
-        TableRegistry(source, "http://r:1")(7)
+        RetryingRegistry(source, "http://r:1")(7)
     assert source.asked == 1

@@ -9,7 +9,7 @@ import pytest
 
 from rowtide.cluster.candidate import WAIT_S, Candidate
 from rowtide.cluster.fence import OWN_RUNNING, Contest, FencedNodes
-from rowtide.cluster.session import Found, RefusedError, ZooKeeperError, ZooKeeperSession
+from rowtide.cluster.session import FoundNode, RefusedError, ZooKeeperError, ZooKeeperSession
 
 CONTEST = Contest("topic t", "/running", "/term")
 OWN, OTHER = 7, 8
@@ -19,14 +19,14 @@ OWN, OTHER = 7, 8
 class _ZooKeeper:
     """One node, and the session of the server."""
 
-    running: Found | None = None
+    running: FoundNode | None = None
     away: bool = False
     id: int = OWN
     timeout_s: float = 8.0
     terms: list[bool] = field(default_factory=list)
     now: float = 100.0
 
-    def get(self, _path: str) -> Found | None:
+    def get(self, _path: str) -> FoundNode | None:
         if self.away:
             raise ZooKeeperError("no answer")
         return self.running
@@ -35,7 +35,7 @@ class _ZooKeeper:
         self.running = None
 
     def taken(self, owner: int, version: int = OWN_RUNNING) -> None:
-        self.running = Found(b"server", version, owner, 1)
+        self.running = FoundNode(b"server", version, owner, 1)
 
     def begin(self, running: bool) -> FencedNodes:
         if not running and self.running is not None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.state import RENAMES, Batch, Commit, RowFilter, StateStore, TableNames, Truncation
+from rowtide.spark_consumers.state import RENAMES, Batch, ColumnNames, Commit, RowFilter, StateStore, Truncation
 from tests.support.memory_files import MemoryFiles
 
 _OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
@@ -25,7 +25,7 @@ _BATCHES = st.builds(
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
     seen=st.dictionaries(st.integers(0, 9), st.lists(st.integers(-(2**63), 2**63 - 1)).map(tuple), max_size=3),
     where=st.none() | st.builds(RowFilter, st.text(), st.dictionaries(st.text(), st.text())),
-    names=st.none() | st.builds(TableNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
+    names=st.none() | st.builds(ColumnNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
 )
 
 
@@ -70,7 +70,7 @@ def test_what_is_added_to_a_plan_belongs_to_this_batch_only() -> None:
     store = StateStore(MemoryFiles(), "s")
     planned = store.load().done.next({})
     store.plan(planned)
-    names = TableNames([{"a": "b"}], 0)
+    names = ColumnNames([{"a": "b"}], 0)
     store.amend(replace(planned, names=names))
     found = store.load().planned
     assert found is not None

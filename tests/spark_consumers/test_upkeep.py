@@ -217,10 +217,10 @@ def test_a_merge_of_files_is_given_up_if_a_batch_commits_first(error: str, is_gi
 
 
 def test_upkeep_is_due_after_micro_batches_or_time() -> None:
-    from rowtide.spark_consumers.upkeep import Schedule
+    from rowtide.spark_consumers.upkeep import UpkeepSchedule
 
-    assert [Schedule().is_due(batches, 1e9) for batches in (99, 100)] == [False, True]
-    by_time = Schedule(batches=None, seconds=60)
+    assert [UpkeepSchedule().is_due(batches, 1e9) for batches in (99, 100)] == [False, True]
+    by_time = UpkeepSchedule(batches=None, seconds=60)
     assert [by_time.is_due(1000, seconds) for seconds in (59, 60)] == [False, True]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rowtide.topics.watch import NO_ID, ChangeKind, TopicChange, TopicIdentity, TopicWatch
+from rowtide.topics.watch import NO_ID, TopicChange, TopicChangeKind, TopicIdentity, TopicWatch
 
 
 class Broker:
@@ -30,7 +30,7 @@ def test_a_topic_that_appears_is_not_a_change() -> None:
     broker.topics["a"] = TopicIdentity("1", 2)
     assert watch.changes(["a"]) == []
     broker.topics["a"] = TopicIdentity("2", 2)
-    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.RECREATED, 2, 2)]
+    assert watch.changes(["a"]) == [TopicChange("a", TopicChangeKind.RECREATED, 2, 2)]
 
 
 def test_a_topic_is_deleted_when_it_is_missing_twice_in_a_row() -> None:
@@ -44,7 +44,7 @@ def test_a_topic_is_deleted_when_it_is_missing_twice_in_a_row() -> None:
         assert watch.changes(["a"]) == []
     del broker.topics["a"]
     assert watch.changes(["a"]) == []
-    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.DELETED, 2, 0)]
+    assert watch.changes(["a"]) == [TopicChange("a", TopicChangeKind.DELETED, 2, 0)]
     assert watch.changes(["a"]) == [], "it is reported once"
 
 
@@ -56,9 +56,9 @@ def test_a_topic_that_is_created_again_between_two_looks() -> None:
     del broker.topics["b"]
     watch.changes(["a", "b"])
     broker.topics["b"] = TopicIdentity("4", 1)
-    assert watch.changes(["a", "b"]) == [TopicChange("b", ChangeKind.RECREATED, 4, 1)]
+    assert watch.changes(["a", "b"]) == [TopicChange("b", TopicChangeKind.RECREATED, 4, 1)]
     broker.topics["old"] = TopicIdentity(NO_ID, 2)  # before Kafka 2.8, which has no ids
-    assert watch.changes(["old"]) == [TopicChange("old", ChangeKind.RECREATED, 3, 2)]
+    assert watch.changes(["old"]) == [TopicChange("old", TopicChangeKind.RECREATED, 3, 2)]
 
 
 def test_more_partitions_are_another_kind_of_change() -> None:
@@ -66,7 +66,7 @@ def test_more_partitions_are_another_kind_of_change() -> None:
     watch = TopicWatch(broker.identify)
     watch.changes(["a"])
     broker.topics["a"] = TopicIdentity("1", 6)
-    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.REPARTITIONED, 2, 6)]
+    assert watch.changes(["a"]) == [TopicChange("a", TopicChangeKind.REPARTITIONED, 2, 6)]
 
 
 def test_ids_come_and_go_while_brokers_are_upgraded() -> None:
@@ -77,6 +77,6 @@ def test_ids_come_and_go_while_brokers_are_upgraded() -> None:
         broker.topics["a"] = TopicIdentity(topic_id, 2)
         assert watch.changes(["a"]) == []
     broker.topics["a"] = TopicIdentity(NO_ID, 3)
-    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.REPARTITIONED, 2, 3)]
+    assert watch.changes(["a"]) == [TopicChange("a", TopicChangeKind.REPARTITIONED, 2, 3)]
     broker.topics["a"] = TopicIdentity("2", 3)
-    assert watch.changes(["a"]) == [TopicChange("a", ChangeKind.RECREATED, 3, 3)]
+    assert watch.changes(["a"]) == [TopicChange("a", TopicChangeKind.RECREATED, 3, 3)]

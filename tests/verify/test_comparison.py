@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowtide.verify.comparison import difference, different_columns, retyped_columns
-from rowtide.verify.fold import State
+from rowtide.verify.fold import FoldState
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,6 @@ def test_values_that_are_the_same_as_texts_only(source: str, topic: str, differe
 
 def test_a_wrong_type_is_a_difference() -> None:
     found = difference(
-        {"id": "i1"}, {"id": "i1", "m": "i1", "n": "i5"}, State({"id": "i1", "m": "i2", "n": "s5"}, ()), ["n"]
+        {"id": "i1"}, {"id": "i1", "m": "i1", "n": "i5"}, FoldState({"id": "i1", "m": "i2", "n": "s5"}, ()), ["n"]
     )
     assert (found.kind, found.columns) == ("stale", ("m", "n"))

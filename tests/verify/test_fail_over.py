@@ -20,16 +20,16 @@ from rowtide.connector.source.search.places import FolderFiles
 from rowtide.connector.source.search.positions import end_of
 from rowtide.verify.comparison import possible_states
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import State
-from rowtide.verify.positions import Place, Server, ViewOrder, before
-from rowtide.verify.progress import Progress, _is_change, has_changes, has_other_changes
+from rowtide.verify.fold import FoldState
+from rowtide.verify.positions import RecordPlace, ServerIdentity, ViewOrder, before
+from rowtide.verify.progress import ConnectorProgress, _is_change, has_changes, has_other_changes
 from tests.support.recordings.golden import Case
 
 if TYPE_CHECKING:
     from rowtide.connector.delivery.offset_store import OffsetStore
 
 FIRST, SECOND = "00000000-0000-0000-0000-00000000000a", "00000000-0000-0000-0000-00000000000b"
-SERVER = Server(SECOND, "2")
+SERVER = ServerIdentity(SECOND, "2")
 PROPERTIES = {
     "name": "shop",
     "topic.prefix": "shop",
@@ -53,14 +53,14 @@ class Stored:
         return self.offset
 
 
-def progress(stored: SourceOffset | None) -> Progress:
+def progress(stored: SourceOffset | None) -> ConnectorProgress:
     offsets: Any = Stored(stored)
     kept: OffsetStore = offsets
-    return Progress(from_properties(PROPERTIES), kept, ())
+    return ConnectorProgress(from_properties(PROPERTIES), kept, ())
 
 
-def place(pos: int, gtid: str | None = None) -> Place:
-    return Place(0, pos, "u", "binlog.000100", pos, gtid)
+def place(pos: int, gtid: str | None = None) -> RecordPlace:
+    return RecordPlace(0, pos, "u", "binlog.000100", pos, gtid)
 
 
 def test_a_record_of_another_server_is_not_ordered_by_its_file() -> None:
@@ -69,7 +69,7 @@ def test_a_record_of_another_server_is_not_ordered_by_its_file() -> None:
     By the names of the files, the change would be after the view, which would be taken for equal with the state before.
     """
     view = TableView(SourceOffset("binlog.000003", 50), SourceOffset("binlog.000003", 60))
-    states = [State({"n": "i0"}, ()), State({"n": "i1"}, (place(7),))]
+    states = [FoldState({"n": "i0"}, ()), FoldState({"n": "i1"}, (place(7),))]
     assert possible_states(states, ViewOrder(view, same_server=True)) == states[:1]
     assert possible_states(states, ViewOrder(view, same_server=False)) == states
     assert before(view.end, same_server=False)(place(7)) is None

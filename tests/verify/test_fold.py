@@ -16,16 +16,16 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.verify.comparison import difference, is_same, not_compared, possible_states
 from rowtide.verify.errors import Undecided
-from rowtide.verify.fold import CountedFold, KeyedFold, KeyRange, Record, Row, State
-from rowtide.verify.positions import Place, ViewOrder
+from rowtide.verify.fold import CountedFold, FoldState, KeyedFold, KeyRange, Record, Row
+from rowtide.verify.positions import RecordPlace, ViewOrder
 
 KEYS = st.sampled_from(["i1", "i2", "sA", "sa"])
 ROWS = st.fixed_dictionaries({"n": st.sampled_from(["i0", "i1", "-"])}, optional={"t": st.sampled_from(["s", "sx"])})
 RECORDS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.just("tombstone"), ROWS)), max_size=30)
 
 
-def place(offset: int, *, pos: int = 0, snapshot: bool = False) -> Place:
-    return Place(0, offset, "u", "binlog.000001", pos or offset, None, snapshot)
+def place(offset: int, *, pos: int = 0, snapshot: bool = False) -> RecordPlace:
+    return RecordPlace(0, offset, "u", "binlog.000001", pos or offset, None, snapshot)
 
 
 def added(fold: KeyedFold, records: list[tuple[str, Row | str | None]], first: int = 0) -> dict[str, Row]:
@@ -172,7 +172,7 @@ def test_a_view_has_one_of_the_possible_states(
     positions: list[int], seen: int, window: int, data: st.DataObject
 ) -> None:
     """A view between two positions has the state of the last change before it."""
-    states = [State({"n": "i0"}, ()), *(State({"n": f"i{pos}"}, (place(pos),)) for pos in positions)]
+    states = [FoldState({"n": "i0"}, ()), *(FoldState({"n": f"i{pos}"}, (place(pos),)) for pos in positions)]
     view = TableView(SourceOffset("binlog.000001", seen), SourceOffset("binlog.000001", seen + window))
     possible = possible_states(states, ViewOrder(view, same_server=True))
     read_at = data.draw(st.integers(seen, seen + window))
@@ -187,14 +187,14 @@ def test_gtids_are_compared_where_records_have_them() -> None:
     uuid = "00000000-0000-0000-0000-000000000001"
     view = TableView(SourceOffset("", 0, f"{uuid}:1-5"), SourceOffset("binlog.000009", 99, f"{uuid}:1-6"))
     order = ViewOrder(view, same_server=False)
-    found = [order.order(Place(0, n, "u", "binlog.000001", 4, f"{uuid}:{n}")).name for n in (5, 6, 7)]
+    found = [order.order(RecordPlace(0, n, "u", "binlog.000001", 4, f"{uuid}:{n}")).name for n in (5, 6, 7)]
     assert found == ["BEFORE", "WITHIN", "AFTER"]
-    assert order.order(Place(0, 1, "r", "binlog.000001", 4, None, snapshot=True)).name == "WITHIN"
+    assert order.order(RecordPlace(0, 1, "r", "binlog.000001", 4, None, snapshot=True)).name == "WITHIN"
 
 
 def test_a_difference_says_which_side_lacks_the_row() -> None:
     row = {"id": "i1", "n": "i2"}
-    assert difference({"id": "i1"}, row, State(None, ())).kind == "lost"
-    assert difference({"id": "i1"}, None, State(row, ())).kind == "extra"
-    stale = difference({"id": "i1"}, row, State({"id": "i1", "n": "i3"}, (place(7),)))
+    assert difference({"id": "i1"}, row, FoldState(None, ())).kind == "lost"
+    assert difference({"id": "i1"}, None, FoldState(row, ())).kind == "extra"
+    stale = difference({"id": "i1"}, row, FoldState({"id": "i1", "n": "i3"}, (place(7),)))
     assert (stale.kind, stale.columns, stale.places) == ("stale", ("n",), (place(7),))

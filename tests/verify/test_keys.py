@@ -17,7 +17,7 @@ from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.verify import verification
 from rowtide.verify.source import SourceTable, keys_condition
-from rowtide.verify.verification import Options, TableVerification
+from rowtide.verify.verification import TableVerification, VerifyOptions
 from tests.support.configurations import PROPERTIES
 
 DEBEZIUM = {"rowtide.values": "debezium"}
@@ -74,7 +74,7 @@ def test_records_are_awaited_as_long_as_others_come(monkeypatch: pytest.MonkeyPa
     fold: Any = SimpleNamespace(states=lambda key: [None] * (1 + (now >= arrivals[key])))
     table = source_table("INT", {})
     one: Any = TableVerification(
-        *(SimpleNamespace(), table, None, lambda _topics: None, None, Options(timeout_s=300.0), dict), exact=True
+        *(SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=300.0), dict), exact=True
     )
     monkeypatch.setattr(one, "_consume", lambda _topic, _fold: None)
     one._await_records(fold, None, [*arrivals])

@@ -11,7 +11,7 @@ import pytest
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
-from rowtide.verify.repair import Repair, exact_key
+from rowtide.verify.repair import RepairSignals, exact_key
 
 
 def source_table(key: str) -> Any:
@@ -50,7 +50,7 @@ def test_a_key_is_looked_up_by_its_exact_texts(kind: str, text: str, exact: str 
 
 def test_signals_have_as_many_keys_as_the_channel_allows() -> None:
     keys = [(f"skey {number}",) for number in range(100)]
-    signals = list(Repair(lambda _signal: None, 300).signals(source_table("VARCHAR(9)"), keys))
+    signals = list(RepairSignals(lambda _signal: None, 300).signals(source_table("VARCHAR(9)"), keys))
     assert [key for one in signals for key in one["data"]["keys"]] == [[text[1:]] for (text,) in keys]
     sizes = [len(json.dumps(one["data"])) for one in signals]
     assert max(sizes) <= 300

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from rowtide.verify.fold import KeyRange
-from rowtide.verify.positions import Place
+from rowtide.verify.positions import RecordPlace
 from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary
 from rowtide.verify.tables import TableDifference, TableResult
 from rowtide.verify.verification import Result
 
-OLD, NEW = Place(0, 3, "c", "binlog.000001", 100), Place(0, 9, "u", "binlog.000001", 900, "u:7")
+OLD, NEW = RecordPlace(0, 3, "c", "binlog.000001", 100), RecordPlace(0, 9, "u", "binlog.000001", 900, "u:7")
 
 
 def test_each_difference_of_a_table_says_what_is_wrong_and_where() -> None:

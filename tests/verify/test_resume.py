@@ -15,13 +15,13 @@ from rowtide.connector.snapshot.chunks.key_ranges import KeyRanges
 from rowtide.schema_history.model import Column, TableId
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import KeyedFold, Record
-from rowtide.verify.positions import Place
-from rowtide.verify.resume import Reading, Resume
+from rowtide.verify.positions import RecordPlace
+from rowtide.verify.resume import StoredReadings, TableReading
 from rowtide.verify.source import SourceTable
 
 ID = TableId("shop", "a/b")
 COLUMN = Column("id", "int", "int", nullable=False)
-READING = Reading(SourceOffset("binlog.000007", 99, gtids="a:1-5"), 1000.0, ["t"], ("12",), complete=False)
+READING = TableReading(SourceOffset("binlog.000007", 99, gtids="a:1-5"), 1000.0, ["t"], ("12",), complete=False)
 RUN = {"--where": "", "--config": "f"}
 
 
@@ -31,12 +31,12 @@ def table(created: str = "CREATE TABLE b (\n  id int\n) AUTO_INCREMENT=5") -> So
 
 
 def text(**more: Any) -> str:
-    found = json.loads(Resume(Path("d"), "crm", RUN).text(READING, table(), "server"))
+    found = json.loads(StoredReadings(Path("d"), "crm", RUN).text(READING, table(), "server"))
     return json.dumps(found | more)
 
 
 def test_a_reading_is_found_again() -> None:
-    resume = Resume(Path("d"), "crm", RUN)
+    resume = StoredReadings(Path("d"), "crm", RUN)
     counted = table("CREATE TABLE b (\n  id int\n) AUTO_INCREMENT=9")
     assert resume.reading(text(), counted, "server") == READING
     assert resume.path(counted) == Path("d/crm.shop.a%2Fb.verify")
@@ -51,12 +51,12 @@ def test_a_reading_is_found_again() -> None:
     ],
 )
 def test_a_table_is_read_anew_after_changes(more: dict[str, Any], server: str, created: str) -> None:
-    assert Resume(Path("d"), "crm", RUN).reading(text(**more), table(created), server) is None
+    assert StoredReadings(Path("d"), "crm", RUN).reading(text(**more), table(created), server) is None
 
 
 def test_a_table_is_read_anew_after_a_time() -> None:
-    assert Resume(Path("d"), "crm", RUN, 60).reading(text(), table(), "server") is None
-    assert Resume(Path("d"), "crm", RUN, 60).reading(text(begun=time.time()), table(), "server") is not None
+    assert StoredReadings(Path("d"), "crm", RUN, 60).reading(text(), table(), "server") is None
+    assert StoredReadings(Path("d"), "crm", RUN, 60).reading(text(begun=time.time()), table(), "server") is not None
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_a_table_is_read_anew_after_a_time() -> None:
 )
 def test_a_damaged_or_foreign_file_is_refused(more: dict[str, Any], reason: str) -> None:
     with pytest.raises(Undecided, match=reason) as caught:
-        Resume(Path("d"), "crm", RUN).reading(text(**more), table(), "server")
+        StoredReadings(Path("d"), "crm", RUN).reading(text(**more), table(), "server")
     assert "delete it, or name another directory with --resume" in str(caught.value)
 
 
 @pytest.mark.parametrize("damage", ["", "[1]", "no JSON"])
 def test_a_damaged_text_is_refused(damage: str) -> None:
     with pytest.raises(Undecided, match="is damaged"):
-        Resume(Path("d"), "crm", RUN).reading(damage, table(), "server")
+        StoredReadings(Path("d"), "crm", RUN).reading(damage, table(), "server")
 
 
 def test_rows_that_were_kept_are_there_again_with_their_columns(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_rows_that_were_kept_are_there_again_with_their_columns(tmp_path: Path) 
 
     fold = KeyedFold(tmp_path / "3", kept)
     assert (fold.reading, fold.counts()) == ("one", (2, 0))
-    fold.add(Record(("i1",), b"1", {"id": "i1", "m": "i5"}, Place(0, 0, "c")))
+    fold.add(Record(("i1",), b"1", {"id": "i1", "m": "i5"}, RecordPlace(0, 0, "c")))
     fold.add_source([(("i3",), {"n": "-", "id": "i3"})])
     fold.keep("two")
     assert sorted(fold.unlike()) == [

@@ -29,18 +29,18 @@ def test_an_interrupted_run_continues_with_its_chunk(
         "INSERT INTO t VALUES " + ", ".join(f"('k{i:03}', {i})" for i in range(ROWS)),
     )
     monkeypatch.setattr(source, "_CHUNK_ROWS", 10)
-    read, kept = source.Source.rows, tmp_path / "kept"
+    read, kept = source.TableSource.rows, tmp_path / "kept"
     kept.mkdir()
     file = kept / f"{config.name}.{mysql_db.name}.t.verify"
     wanted = list[str]()
 
-    def rows(self: source.Source, table: source.SourceTable, where: str, more: str = "") -> Iterator[Any]:
+    def rows(self: source.TableSource, table: source.SourceTable, where: str, more: str = "") -> Iterator[Any]:
         wanted.append(where)
         if len(wanted) == 5:
             raise SystemExit(143)
         return read(self, table, where, more)
 
-    monkeypatch.setattr(source.Source, "rows", rows)
+    monkeypatch.setattr(source.TableSource, "rows", rows)
     resume = ("--resume", str(kept))
     with Worker(config).streaming() as worker:
         assert run(config, *resume).exit_code == 143

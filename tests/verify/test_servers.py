@@ -13,11 +13,11 @@ import pytest
 
 from rowtide.connector.config import load
 from rowtide.verify import servers
-from rowtide.verify.comparison import Difference
+from rowtide.verify.comparison import RowDifference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import Row
 from rowtide.verify.servers import FORM, ServerComparison, ServerTable, compared
-from rowtide.verify.verification import Options, Result
+from rowtide.verify.verification import Result, VerifyOptions
 
 CONFIGURATION = """
 name=shop
@@ -69,10 +69,12 @@ class Side:
         yield SimpleNamespace(end="here")
 
 
-def confirmed(source: Side, other: Side, timeout_s: float = 300) -> list[Difference]:
+def confirmed(source: Side, other: Side, timeout_s: float = 300) -> list[RowDifference]:
     replication: Any = SimpleNamespace(replicates=True, await_executed=lambda *_: None)
     sides: list[Any] = [source, other]
-    return ServerComparison(*sides, replication, Options(timeout_s=timeout_s), Result("d.t"))._confirmed([("i1",)])
+    return ServerComparison(*sides, replication, VerifyOptions(timeout_s=timeout_s), Result("d.t"))._confirmed(
+        [("i1",)]
+    )
 
 
 def test_a_row_that_goes_back_and_forth_is_no_difference() -> None:
@@ -101,7 +103,7 @@ def counted(tmp_path: Path, source: Sequence[str], other: Sequence[str]) -> Resu
     sides: list[Any] = [Side(*source), Side(*other)]
     for side in sides:
         side.all = partial(_rows, side)
-    ServerComparison(*sides, cast("Any", replication), Options(), result)._counted(tmp_path / "rows")
+    ServerComparison(*sides, cast("Any", replication), VerifyOptions(), result)._counted(tmp_path / "rows")
     return result
 
 
@@ -191,10 +193,10 @@ def test_servers_of_the_same_id_are_compared_without_converters_unless_they_are_
         given.append((config.column_converters, config.post_processors, settings.transforms))
         return Server(next(left))
 
-    monkeypatch.setattr(servers, "Source", source)
+    monkeypatch.setattr(servers, "TableSource", source)
     lossy, decoder = configuration(LOSSY), pytest.fail
-    assert list(compared(lossy, lossy, decoder, Options())) == []
+    assert list(compared(lossy, lossy, decoder, VerifyOptions())) == []
     with pytest.raises(Undecided, match=r"both configurations name the server 1 at a:3306 \(/data/\)"):
-        list(compared(lossy, lossy, decoder, Options()))
+        list(compared(lossy, lossy, decoder, VerifyOptions()))
     assert lossy.column_converters
     assert given == [((), (), None)] * 4

@@ -11,7 +11,7 @@ import pytest
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
-from rowtide.verify.source import Source
+from rowtide.verify.source import TableSource
 
 
 @pytest.mark.parametrize(("transactional", "end"), [(True, 20), (False, 40)])
@@ -27,5 +27,5 @@ def test_rows_of_an_engine_without_views_are_as_of_the_moment_of_reading(transac
     table: Any = SimpleNamespace(transactional=transactional)
     with view(table) as opened:
         pass
-    found = Source.after_reading(source, table, opened)
+    found = TableSource.after_reading(source, table, opened)
     assert (found.seen.pos, found.end.pos) == (10, end)

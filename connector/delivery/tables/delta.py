@@ -61,7 +61,7 @@ class Step(NamedTuple):
     new: TableId | None
 
 
-class State(NamedTuple):
+class DeltaState(NamedTuple):
     """The state stored with a position.
 
     Attributes:
@@ -102,7 +102,7 @@ class DeltaOffsets(TableOffsets):
         except OSError as error:
             raise OffsetStoreError(f"{self._file} cannot be written: {error.strerror}") from error
 
-    def state(self) -> State:
+    def state(self) -> DeltaState:
         """Return the stored state.
 
         Raises:
@@ -113,9 +113,9 @@ class DeltaOffsets(TableOffsets):
             connector = stored["name"], stored["prefix"]
             tables = {TableId(database, table): version for database, table, version in stored["versions"]}
             steps = [Step(TableId(*old), None if new is None else TableId(*new)) for old, new in stored["steps"]]
-            state = State(stored["offset"], stored["history_bytes"], tables, steps, stored["number"])
+            state = DeltaState(stored["offset"], stored["history_bytes"], tables, steps, stored["number"])
         except (FileNotFoundError, NotADirectoryError):
-            return State()
+            return DeltaState()
         except OSError as error:
             raise OffsetStoreError(f"{self._file} cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
@@ -129,7 +129,7 @@ class DeltaOffsets(TableOffsets):
             )
         return state
 
-    def write(self, state: State, offset: SourceOffset | None) -> State:
+    def write(self, state: DeltaState, offset: SourceOffset | None) -> DeltaState:
         """Store a state with another offset.
 
         Raises:
@@ -139,7 +139,7 @@ class DeltaOffsets(TableOffsets):
         self.replace(state)
         return state
 
-    def replace(self, state: State) -> None:
+    def replace(self, state: DeltaState) -> None:
         """Store a state.
 
         Raises:
@@ -179,7 +179,7 @@ class DeltaStore:
         self.offsets = offsets
         self._compacted_each = compacted_each
         self._lock: IO[str] | None = None
-        self._state = State()
+        self._state = DeltaState()
         self._clean = False
         self._offset: SourceOffset | None = None
         self._versions: dict[TableId, int] = {}

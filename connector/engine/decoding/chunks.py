@@ -50,7 +50,7 @@ class End(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class EventChunk:
     """A range of events.
 
     Attributes:
@@ -85,7 +85,7 @@ class Inline(NamedTuple):
 
     Attributes:
         packets: the events.
-        head: as :attr:`Chunk.head`.
+        head: as :attr:`EventChunk.head`.
         resets: whether the next chunk begins at the position of the pipeline, not at an expected one.
     """
 
@@ -94,7 +94,7 @@ class Inline(NamedTuple):
     resets: bool
 
 
-Piece = Chunk | Inline
+Piece = EventChunk | Inline
 
 
 @dataclass(slots=True)
@@ -217,7 +217,7 @@ class Splitter:
             return ()
         return self.flush() or (self._cut_inside(current) if self._cuts else self._at_most())
 
-    def flush(self) -> list[Chunk]:
+    def flush(self) -> list[EventChunk]:
         """Return the chunk of the complete transactions."""
         following = self._next
         if not self._complete or following is None:
@@ -348,7 +348,7 @@ class Splitter:
 
 
 class _Next:
-    """The start of the next chunk; see :class:`Chunk`."""
+    """The start of the next chunk; see :class:`EventChunk`."""
 
     def __init__(self, boundary: Boundary) -> None:
         self.checksums = boundary.checksums
@@ -374,8 +374,8 @@ class _Next:
         self.position += sum(map(len, packets))
         self.gtids = self.executed.text
 
-    def chunk(self, packets: Sequence[bytes], tables: Tables, end: End) -> Chunk:
-        return Chunk(self.start, self.head, self.events, self.position, self.gtids, packets, tables, end)
+    def chunk(self, packets: Sequence[bytes], tables: Tables, end: End) -> EventChunk:
+        return EventChunk(self.start, self.head, self.events, self.position, self.gtids, packets, tables, end)
 
 
 def _log_pos(packet: bytes) -> int:

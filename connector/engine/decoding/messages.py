@@ -30,8 +30,8 @@ class Ready(NamedTuple):
     """The process is ready for chunks."""
 
 
-class Request(NamedTuple):
-    """A chunk to be decoded; see :class:`~rowtide.connector.engine.decoding.chunks.Chunk`.
+class ChunkRequest(NamedTuple):
+    """A chunk to be decoded; see :class:`~rowtide.connector.engine.decoding.chunks.EventChunk`.
 
     Attributes:
         slot: the slot with its events, and for its outputs.
@@ -54,7 +54,7 @@ class Continue(NamedTuple):
     """The parent has read a part: the process can write the next part of the chunk over it."""
 
 
-class State(NamedTuple):
+class ChunkState(NamedTuple):
     """The state of a pipeline.
 
     Attributes:
@@ -68,7 +68,7 @@ class State(NamedTuple):
     position: int
 
 
-class Part(NamedTuple):
+class ChunkPart(NamedTuple):
     """Outputs of a chunk.
 
     Attributes:
@@ -83,7 +83,7 @@ class Part(NamedTuple):
     slot: int
     pieces: Sequence[tuple[int, int]]
     events: int
-    state: State
+    state: ChunkState
     last: bool
 
     @property

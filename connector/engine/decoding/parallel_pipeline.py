@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from rowtide.connector.engine.decoding.chunks import Boundary, Chunk, End, FoundTable, Piece, Splitter
+from rowtide.connector.engine.decoding.chunks import Boundary, End, EventChunk, FoundTable, Piece, Splitter
 from rowtide.connector.engine.decoding.forms import Form
 from rowtide.connector.engine.decoding.memory import INPUT_BYTES, OUTPUT_BYTES
-from rowtide.connector.engine.decoding.messages import State
+from rowtide.connector.engine.decoding.messages import ChunkState
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
@@ -74,7 +74,7 @@ class ParallelPipeline(Generic[T]):
         )
         self._tasks: deque[Task] = deque()
         self._held: list[T] = []
-        self._taken: State | None = None  # of a process; the pipeline has taken only its progress yet
+        self._taken: ChunkState | None = None  # of a process; the pipeline has taken only its progress yet
         self._failed = False
         self._astray = False  # the splitter has expected another position than the pipeline's
 
@@ -142,7 +142,7 @@ class ParallelPipeline(Generic[T]):
         held, self._held = self._held, []
         yield from held
         for piece in pieces:
-            if isinstance(piece, Chunk):
+            if isinstance(piece, EventChunk):
                 yield from self._submitted(piece)
                 continue
             yield from self._drained()
@@ -150,7 +150,7 @@ class ParallelPipeline(Generic[T]):
             yield from self._inline(piece.packets)
             self._astray = self._astray and not piece.resets
 
-    def _submitted(self, chunk: Chunk) -> Iterator[T]:
+    def _submitted(self, chunk: EventChunk) -> Iterator[T]:
         """Pass a chunk to a process, and yield the work that is finished while waiting."""
         processes, size = self._processes, chunk.size
         if size >= _MIN_LIMIT:
@@ -193,7 +193,7 @@ class ParallelPipeline(Generic[T]):
             arrived.data.release()
             arrived.release(part)
 
-    def _again(self, chunk: Chunk, done: int) -> Iterator[T]:
+    def _again(self, chunk: EventChunk, done: int) -> Iterator[T]:
         """Process a chunk in this process, starting with an event."""
         seen = [*chunk.head, *chunk.packets[:done]]
         begin = max((place for place, packet in enumerate(seen) if packet[4] in GTID_TYPES), default=0)
@@ -212,7 +212,7 @@ class ParallelPipeline(Generic[T]):
             self._failed = True
             raise
 
-    def _take(self, state: State) -> None:
+    def _take(self, state: ChunkState) -> None:
         self.pipeline.progress.take(state.progress)
         self._taken = state
 

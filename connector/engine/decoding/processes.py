@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.chunks import EventChunk
 from rowtide.connector.engine.decoding.forms import Form
 from rowtide.connector.engine.decoding.memory import SLOTS, SharedMemory, memory_file
-from rowtide.connector.engine.decoding.messages import Continue, Part, Ready, Request, Setup
+from rowtide.connector.engine.decoding.messages import ChunkPart, ChunkRequest, Continue, Ready, Setup
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.schema_history.model import Table
@@ -49,9 +49,9 @@ class ArrivedPart(NamedTuple):
         release: called with the part when the outputs have been read.
     """
 
-    part: Part
+    part: ChunkPart
     data: memoryview
-    release: Callable[[Part], None]
+    release: Callable[[ChunkPart], None]
 
 
 @dataclass(eq=False, slots=True)
@@ -67,7 +67,7 @@ class Task:
         wanted: whether the parts are still wanted.
     """
 
-    chunk: Chunk
+    chunk: EventChunk
     parts: deque[ArrivedPart] = field(default_factory=deque)
     declined: bool = False
     events: int = 0
@@ -170,7 +170,7 @@ class DecoderProcesses:
         """Whether a process is ready for a chunk."""
         return any(process.is_free for process in self._processes)
 
-    def submit(self, chunk: Chunk, form: FormatDescription) -> Task:
+    def submit(self, chunk: EventChunk, form: FormatDescription) -> Task:
         """Pass a chunk to a process; one must be free.
 
         Args:
@@ -276,7 +276,7 @@ class _Process:
         if len(self._sent) > _MAX_SENT:
             self._sent.clear()
         sizes = array("I", map(len, chunk.packets))
-        request = Request(slot, sizes, chunk.start, chunk.head, chunk.events, chunk.position, tables, form)
+        request = ChunkRequest(slot, sizes, chunk.start, chunk.head, chunk.events, chunk.position, tables, form)
         self.connection.send_bytes(pickle.dumps(request, pickle.HIGHEST_PROTOCOL))
 
     def receive(self) -> None:
@@ -285,7 +285,7 @@ class _Process:
             self.ready = True
             return
         task = self.tasks[message.slot]
-        if not isinstance(message, Part):
+        if not isinstance(message, ChunkPart):
             self._sent.clear()
             task.declined = True
             self._free.append(message.slot)
@@ -296,7 +296,7 @@ class _Process:
         if task.declined or message.last:
             del self.tasks[message.slot]
 
-    def release(self, part: Part) -> None:
+    def release(self, part: ChunkPart) -> None:
         """Let the process overwrite a part that has been read."""
         if part.last:
             self._free.append(part.slot)

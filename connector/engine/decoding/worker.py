@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 from rowtide.connector.engine.decoding.chunks import End
 from rowtide.connector.engine.decoding.memory import OUTPUT_BYTES, SharedMemory
-from rowtide.connector.engine.decoding.messages import Continue, Declined, Part, Ready, Request, Setup, State
+from rowtide.connector.engine.decoding.messages import (
+    ChunkPart,
+    ChunkRequest,
+    ChunkState,
+    Continue,
+    Declined,
+    Ready,
+    Setup,
+)
 from rowtide.connector.pipeline.captured_tables import NOT_CAPTURED, CapturedTables, Lookup
 from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.pipeline.resume_position import Progress
@@ -37,7 +45,7 @@ class _Unusual(Exception):
 
 
 class _Within(NamedTuple):
-    """A pipeline that has received only rows since the head of a chunk; see :class:`Request`."""
+    """A pipeline that has received only rows since the head of a chunk; see :class:`ChunkRequest`."""
 
     start: SourceOffset
     head: Sequence[bytes]
@@ -60,7 +68,7 @@ def main(connection: int, memory: int) -> None:
         logging.getLogger("rowtide").propagate = False
         keep_freed_memory()
         try:
-            Worker(parent, SharedMemory(memory), logged).run()
+            DecoderWorker(parent, SharedMemory(memory), logged).run()
         except (EOFError, ConnectionError):
             return  # the parent has ended
 
@@ -74,7 +82,7 @@ def keep_freed_memory() -> None:
     bytearray(_KEPT_BYTES)
 
 
-class Worker:
+class DecoderWorker:
     """Decodes the chunks of a parent.
 
     Args:
@@ -91,7 +99,7 @@ class Worker:
         self._tables = Tables(Server(Flavor(setup.settings.connector), ""))
         self._captured = _ReceivedTables(setup.settings, self._tables, setup.clock)
         self._decoder = EventDecoder()
-        self._requests: deque[Request] = deque()
+        self._requests: deque[ChunkRequest] = deque()
         self._within: _Within | None = None
         self._unread = False  # the last part, which is not the end of its chunk
         self._logged = logged
@@ -114,7 +122,7 @@ class Worker:
     def _send(self, message: Any) -> None:
         self._parent.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
-    def _decode(self, request: Request) -> None:
+    def _decode(self, request: ChunkRequest) -> None:
         try:
             for structure, table in request.tables:
                 self._captured.receive(structure, table)
@@ -127,7 +135,7 @@ class Worker:
         except Exception:  # noqa: BLE001 - the parent meets the same error, and reports it
             self._send(Declined(request.slot))
 
-    def _pipeline(self, request: Request) -> Pipeline:
+    def _pipeline(self, request: ChunkRequest) -> Pipeline:
         """Return the pipeline at the beginning of a chunk.
 
         This is the pipeline of the previous chunk if both are in the same statement.
@@ -143,7 +151,7 @@ class Worker:
         pipeline.progress.row = -1  # the parent has the row of the last record before the chunk
         return pipeline
 
-    def _new_pipeline(self, request: Request) -> Pipeline:
+    def _new_pipeline(self, request: ChunkRequest) -> Pipeline:
         setup, decoder = self._setup, self._decoder
         decoder.follow(request.format)
         decoder.file = request.start.file
@@ -154,7 +162,7 @@ class Worker:
                 raise _Unusual
         return pipeline
 
-    def _send_parts(self, pipeline: Pipeline, request: Request) -> bool:
+    def _send_parts(self, pipeline: Pipeline, request: ChunkRequest) -> bool:
         """Send the outputs of the chunk in parts, each with the state after it, and return whether it has only rows."""
         packets = self._memory.input(request.slot)
         memory = self._memory.output(request.slot)
@@ -172,7 +180,7 @@ class Worker:
             if number == last or (filled >= _PART_BYTES and whole):
                 if self._logged.seen:
                     raise _Unusual
-                self._send(Part(request.slot, pieces, number, self._state(pipeline), number == last))
+                self._send(ChunkPart(request.slot, pieces, number, self._state(pipeline), number == last))
                 if number < last:
                     self._wait_until_read()
                     pieces, filled = [], 0
@@ -191,9 +199,9 @@ class Worker:
         while self._unread:
             self._receive()
 
-    def _state(self, pipeline: Pipeline) -> State:
+    def _state(self, pipeline: Pipeline) -> ChunkState:
         progress = pipeline.progress
-        state = State(progress.state(), End(pipeline.gtids.text, progress.events_done), self._decoder.position)
+        state = ChunkState(progress.state(), End(pipeline.gtids.text, progress.events_done), self._decoder.position)
         progress.taken_transactions()  # they are counted from part to part
         return state
 

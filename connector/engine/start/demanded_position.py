@@ -17,7 +17,7 @@ class WrongDemand(OffsetError):
     """The server cannot stream from the position that a signal has set."""
 
 
-class Resume(NamedTuple):
+class ResumeStart(NamedTuple):
     """The resume position of a start.
 
     Attributes:
@@ -30,7 +30,7 @@ class Resume(NamedTuple):
     note: str = ""
 
 
-def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
+def resume_position(config: Configuration, stored: SourceOffset) -> ResumeStart:
     """Return the position at which a start resumes: the stored one, unless a signal has set another one.
 
     Args:
@@ -49,13 +49,13 @@ def resume_position(config: Configuration, stored: SourceOffset) -> Resume:
             f"the position of signal {demanded_by(stored)!r} is damaged: {error}. {_way_out(stored)}"
         ) from None
     if demanded is stored:
-        return Resume(stored)
+        return ResumeStart(stored)
     signal = f"signal {demanded_by(stored)!r} (set-binlog-position) has set the position {_place(demanded)}"
     if config.signals.ignore_position:
-        return Resume(without_demand(stored), f"{signal}, which {IGNORE_POSITION.name}=true ignores")
+        return ResumeStart(without_demand(stored), f"{signal}, which {IGNORE_POSITION.name}=true ignores")
     if config.streaming.check_position and not (found := _check(config, demanded)).available:
         raise WrongDemand(f"{signal}, from which this server cannot stream: {found.reason}. {_way_out(stored)}")
-    return Resume(demanded, f"{signal}: the start resumes there, not at the stored position {describe(stored)}")
+    return ResumeStart(demanded, f"{signal}: the start resumes there, not at the stored position {describe(stored)}")
 
 
 def _place(demanded: SourceOffset) -> str:

@@ -15,7 +15,7 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.records.batch import Output
 from rowtide.connector.records.read_tables import ReadTables, with_read
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
 from rowtide.schema_history.errors import SchemaHistoryError
@@ -90,7 +90,7 @@ class NewTableRequests:
         if self._waiting and not self._snapshots.tables:
             tables, self._waiting = self._waiting[:_AT_ONCE], self._waiting[_AT_ONCE:]
             request = self._new_id()
-            wanted = [TableToRead(str(table), table, request) for table in tables]
+            wanted = [IncrementalTable(str(table), table, request) for table in tables]
             yield from self._snapshots.add(wanted, request, pipeline.offset())
 
     def _take_entered(self, pipeline: Pipeline) -> None:

@@ -13,7 +13,7 @@ SEMI_SYNC = "SET @rpl_semi_sync_replica=1, @rpl_semi_sync_slave=1"
 
 
 @dataclass(frozen=True, slots=True)
-class Replica:
+class ReplicaRegistration:
     """The registration of a client.
 
     Attributes:
@@ -52,7 +52,7 @@ class StreamRequest:
         semi_sync: acknowledge transactions, if the server has semi-synchronous replication.
     """
 
-    replica: Replica
+    replica: ReplicaRegistration
     file: str
     position: int = 4
     gtids: str | None = None

@@ -18,7 +18,7 @@ from rowtide.connector.errors import LocalProtocolError, ProtocolError, RemotePr
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.header import HEADER_LENGTH
 from rowtide.connector.protocol.packets import PacketBuffer
-from rowtide.connector.protocol.replication.request import SEMI_SYNC, Replica, StreamRequest
+from rowtide.connector.protocol.replication.request import SEMI_SYNC, ReplicaRegistration, StreamRequest
 from rowtide.connector.protocol.replication.semi_sync import Acknowledgement, SemiSyncStream
 
 _CHUNK = 1 << 20
@@ -148,7 +148,7 @@ class ReplicationSession:
 
     def __init__(self, request: StreamRequest) -> None:
         self.state = State.READY
-        self.same_id: Replica | None = None
+        self.same_id: ReplicaRegistration | None = None
         self._semi_sync: SemiSyncStream | None = None
         self._request = request
         self._buffer = PacketBuffer(_CHUNK)
@@ -239,7 +239,7 @@ class ReplicationSession:
             uuid, host = row.get("replica_uuid") or row.get("slave_uuid") or "", row.get("host") or ""
             own = host == replica.host if mariadb else uuid == replica.uuid
             if row.get("server_id") == str(replica.server_id) and not own:
-                self.same_id = Replica(replica.server_id, uuid, host)
+                self.same_id = ReplicaRegistration(replica.server_id, uuid, host)
         if mariadb and self.same_id is not None:  # MySQL distinguishes replicas by their UUIDs
             raise ServerIdInUse(
                 f"the replica at {self.same_id.host or 'an unknown host'} has the same server id {replica.server_id}, "

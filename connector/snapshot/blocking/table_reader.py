@@ -19,7 +19,7 @@ from rowtide.connector.snapshot.changes import snapshot_table
 from rowtide.connector.snapshot.reading.table_rows import TableRows
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.structure import plan
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.connector.snapshot.view.consistent_view import View
 from rowtide.connector.snapshot.view.opening import OpenSnapshot, open_snapshot, refuse_changed
@@ -156,7 +156,7 @@ class TableReader:
         yield from notifications.ended("COMPLETED", at)
 
     def _structure(
-        self, statements: Sequence[Statement], running: SourceOffset, captured: CapturedTables
+        self, statements: Sequence[StructureStatement], running: SourceOffset, captured: CapturedTables
     ) -> tuple[StructureWriter, list[Output]]:
         """Adopt the structures, if one differs from that of the stream.
 
@@ -201,7 +201,7 @@ class _Scope:
         named = {*self._request.select([table.id for table in captured])}
         return [table for table in captured if table.id in named]
 
-    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[StructureStatement]:
         """Return the statements that recreate the structures, without those that cannot be parsed."""
         server = self._tables.server
         created = {}

@@ -17,7 +17,7 @@ import pymysql
 
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.rows.text_protocol_rows import Rows
-from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead
+from rowtide.connector.snapshot.chunks.table_parts import TablePart, TableParts, TableToRead
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
 
@@ -29,7 +29,7 @@ _QUEUED = 4
 class PartBegun:
     """A connection begins to read a part."""
 
-    part: Part
+    part: TablePart
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class PartRead:
         complete: whether all rows of its table were read.
     """
 
-    part: Part
+    part: TablePart
     complete: bool
 
 
@@ -72,7 +72,7 @@ class ReadFailed(Exception):
         self.table = table
 
 
-def next_part(parts: TableParts, session: Session) -> Part | None:
+def next_part(parts: TableParts, session: Session) -> TablePart | None:
     """Return the next part, whose last key the session looks up; ``None`` if there is none left.
 
     Raises:
@@ -161,11 +161,11 @@ class ParallelReading:
                 self._running -= 1
                 self._arrived.notify()
 
-    def _take(self, session: Session) -> Part | None:
+    def _take(self, session: Session) -> TablePart | None:
         with self._taking:
             return None if self._closed else next_part(self._parts, session)
 
-    def _read_part(self, session: Session, part: Part) -> None:
+    def _read_part(self, session: Session, part: TablePart) -> None:
         table = part.table
         self._put(PartBegun(part))
         micros = server_queries.now_micros(session)

@@ -51,7 +51,7 @@ def key_ranges(listed: ListedTable, table: Table, rows: int) -> KeyRanges | None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """A part of a table: the rows of a query.
 
     Attributes:
@@ -94,7 +94,7 @@ class TableParts:
         """The table that the next part belongs to; ``None`` after the last one."""
         return self._tables[self._next] if self._next < len(self._tables) else None
 
-    def take(self, query: Query) -> Part | None:
+    def take(self, query: Query) -> TablePart | None:
         """Return the next part; ``None`` if there is none left.
 
         Args:
@@ -107,7 +107,7 @@ class TableParts:
         self._unread[place] += 1
         if table.ranges is None:
             self._next += 1
-            return Part(place, table, table.query)
+            return TablePart(place, table, table.query)
         lower, number = self._lower, self._number
         found = query(table.ranges.bound_query(lower, self._rows))
         upper = self._lower = table.ranges.bound(found[0]) if found else None
@@ -115,9 +115,9 @@ class TableParts:
         if upper is None:
             self._next, self._number = self._next + 1, 0
         total = number + 1 if upper is None else max(number + 2, -(-(table.listed.rows or 0) // self._rows))
-        return Part(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper, total)
+        return TablePart(place, table, f"{table.query} WHERE {table.ranges.where(lower, upper)}", number, upper, total)
 
-    def completed(self, part: Part) -> bool:
+    def completed(self, part: TablePart) -> bool:
         """Note that a part was read, and return whether it was the last one of its table."""
         self._unread[part.place] -= 1
         return not self._unread[part.place] and part.place < self._next

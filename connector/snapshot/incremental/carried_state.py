@@ -6,7 +6,7 @@ from dataclasses import replace
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import with_read
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 
 
 class CarriedState:
@@ -27,7 +27,7 @@ class CarriedState:
         return first
 
     @property
-    def tables(self) -> tuple[TableToRead, ...]:
+    def tables(self) -> tuple[IncrementalTable, ...]:
         """The tables that remain to be read."""
         return () if self._state is None else self._state.tables
 
@@ -43,7 +43,7 @@ class CarriedState:
         return self._state
 
     @property
-    def first(self) -> TableToRead:
+    def first(self) -> IncrementalTable:
         """The table that is being read."""
         return self.current.tables[0]
 
@@ -52,11 +52,11 @@ class CarriedState:
         assert self.progress is not None
         return replace(at, carried=self.progress.carried)
 
-    def change_first(self, first: TableToRead) -> None:
+    def change_first(self, first: IncrementalTable) -> None:
         """Change the current table."""
         self.change(self.current.with_first(first))
 
-    def change(self, state: SnapshotState, done: Sequence[TableToRead] = ()) -> None:
+    def change(self, state: SnapshotState, done: Sequence[IncrementalTable] = ()) -> None:
         """Change the state.
 
         Args:

@@ -11,7 +11,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.chunks.key_ranges import Bound
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.schema_history.model import Column, TableId
 
@@ -66,7 +66,7 @@ class Reports:
             self._progress.left([] if remains else [str(former)])
             self._progress.added([str(now)])
 
-    def stopped(self, tables: Sequence[TableToRead], offset: SourceOffset) -> Iterator[Batch]:
+    def stopped(self, tables: Sequence[IncrementalTable], offset: SourceOffset) -> Iterator[Batch]:
         """Report that tables are no longer read, each with the id of the signal that requested it."""
         for signal_id in dict.fromkeys(table.signal_id for table in tables):
             names = [table.name for table in tables if table.signal_id == signal_id]
@@ -104,7 +104,7 @@ class Reports:
         self, state: SnapshotState, status: ScanStatus, offset: SourceOffset, error: str | None = None
     ) -> Iterator[Batch]:
         """Report that the first table is done, and also its signal, if this was the last table of the signal."""
-        table: TableToRead = state.tables[0]
+        table: IncrementalTable = state.tables[0]
         aggregate = _aggregate(table)
         if self._progress is not None and status in ("SUCCEEDED", "EMPTY"):
             self._progress.rows(table.name, table.rows, table.estimated, finished=True)
@@ -125,7 +125,7 @@ class Reports:
             yield from self._notifier.notify(aggregate, "COMPLETED", {}, offset, signal_id=table.signal_id)
 
 
-def _aggregate(table: TableToRead) -> str:
+def _aggregate(table: IncrementalTable) -> str:
     return "Initial Snapshot" if table.initial else _AGGREGATE
 
 

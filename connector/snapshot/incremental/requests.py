@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 from rowtide.connector.signals.snapshot_requests import Collections, SnapshotRequest, StopRequest
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.schema_history.model import TableId
 
 _COMPARED = 5000
@@ -36,7 +36,7 @@ def changed_too_often(*, holds: bool, mariadb: bool) -> str:
     return _CHANGED_TOO_OFTEN + _NOT_HELD + (_NOT_VISIBLE if mariadb else "")
 
 
-def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[TableToRead]:
+def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> list[IncrementalTable]:
     """Return the tables to read, in the order of the signal.
 
     A name that matches no table is returned as it is, as in Debezium.
@@ -53,7 +53,7 @@ def requested_tables(request: SnapshotRequest, captured: Iterable[TableId]) -> l
         if not selected:
             names[source] = None
     return [
-        TableToRead(
+        IncrementalTable(
             name,
             table,
             request.signal.id,
@@ -72,7 +72,7 @@ def unknown_table(name: str, captured: Iterable[TableId]) -> str:
     return f"table {name} of the incremental snapshot is not captured, or does not exist{hint}"
 
 
-def without_key(table: TableToRead, reason: str) -> str:
+def without_key(table: IncrementalTable, reason: str) -> str:
     """Return the message that a table cannot be cut into chunks, or its rows cannot be read by their keys."""
     skipped = f"table {table.name} is skipped in the incremental snapshot: {reason}"
     if table.keys:
@@ -96,7 +96,7 @@ def lost_key(name: str, reason: str) -> str:
     )
 
 
-def stopped_tables(request: StopRequest, state: SnapshotState) -> list[TableToRead]:
+def stopped_tables(request: StopRequest, state: SnapshotState) -> list[IncrementalTable]:
     """Return the tables that must no longer be read.
 
     All of them without a list, except those of the initial snapshot.

@@ -8,7 +8,7 @@ from rowtide.connector.snapshot.incremental.keys.requested_keys import Requested
 from rowtide.connector.snapshot.incremental.keys.row_keys import RowKeys
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.scan import Scan
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.schema_history.model import Table
 
 
@@ -17,7 +17,7 @@ class NoUsableKey(Exception):
 
 
 def new_scan(
-    table: TableToRead, structure: Table, settings: PipelineSettings, topics: TopicOwners, attempts: Attempts
+    table: IncrementalTable, structure: Table, settings: PipelineSettings, topics: TopicOwners, attempts: Attempts
 ) -> Scan:
     """Return a scan of a table after its last chunk, or from its beginning if its key has changed since the chunk.
 

@@ -23,11 +23,11 @@ from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows, row_batches
 from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import gone_rows, kept_rows, record_event
 from rowtide.connector.snapshot.incremental.read_chunks.pending import PendingChunks
-from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, Ready
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import ChunkReader, ScanStep
 from rowtide.connector.snapshot.incremental.reports import SETTLED, Reports, ScanStatus
 from rowtide.connector.snapshot.incremental.scan import Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import NoUsableKey, new_scan
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.view.stream_order import is_comparable, stream_position
 from rowtide.schema_history.catalog.tables import Tables
@@ -101,7 +101,7 @@ class IncrementalSnapshots:
         return self._carried.progress
 
     @property
-    def tables(self) -> tuple[TableToRead, ...]:
+    def tables(self) -> tuple[IncrementalTable, ...]:
         """The tables that remain to be read."""
         return self._carried.tables
 
@@ -210,9 +210,9 @@ class IncrementalSnapshots:
             scan, result = found.popleft()
             if scan is not self._scan:
                 continue
-            if result is Ready.TO_READ:
+            if result is ScanStep.TO_READ:
                 self._reader.hold(scan, self._mark(position))
-            elif result is Ready.BEGUN:
+            elif result is ScanStep.BEGUN:
                 begun = replace(self._carried.first, begun=True, last=scan.last, key=scan.key.signature)
                 self._carried.change_first(replace(begun, estimated=scan.estimated))
             else:
@@ -343,7 +343,7 @@ class IncrementalSnapshots:
             raise SignalError(requests.unknown_table(request.collection, self._captured()))
         if "d" in self._settings.skipped_operations:
             raise SignalError("skipped.operations has d: the rows that do not exist cannot be deleted from the topic")
-        wanted = TableToRead(str(table), table, request.signal.id, key_names=request.columns, keys=request.keys)
+        wanted = IncrementalTable(str(table), table, request.signal.id, key_names=request.columns, keys=request.keys)
         structure = self._tables.table(table.database, table.table)
         try:
             if structure is not None:
@@ -355,7 +355,7 @@ class IncrementalSnapshots:
         parts = [replace(wanted, keys=request.keys[begin : begin + _KEYS_AT_ONCE]) for begin in pieces]
         return self.add(parts, request.signal.id, at)
 
-    def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Output]:
+    def add(self, tables: Sequence[IncrementalTable], request_id: str, at: SourceOffset) -> Iterable[Output]:
         """Read these tables after the tables that are already being read.
 
         Args:

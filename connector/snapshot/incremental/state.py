@@ -22,7 +22,7 @@ _ID, _CONDITION, _SURROGATE = (f"{_COLLECTIONS}_{name}" for name in ("id", "addi
 
 
 @dataclass(frozen=True, slots=True)
-class TableToRead:
+class IncrementalTable:
     """A table that a snapshot reads alongside the stream.
 
     Attributes:
@@ -58,7 +58,7 @@ class TableToRead:
     keys: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def of_initial_snapshot(cls, table: TableId, lower: Bound | None, key: str, rows: int) -> "TableToRead":
+    def of_initial_snapshot(cls, table: TableId, lower: Bound | None, key: str, rows: int) -> "IncrementalTable":
         """Return a table that the initial snapshot has read up to a key.
 
         Args:
@@ -74,7 +74,7 @@ class TableToRead:
         """The kind of snapshot that it belongs to, for messages."""
         return "initial" if self.initial else "incremental"
 
-    def restarted(self) -> "TableToRead":
+    def restarted(self) -> "IncrementalTable":
         """Return the table before its first chunk."""
         return replace(self, begun=False, last=None, lower=None, rows=0, key=None)
 
@@ -88,7 +88,7 @@ class SnapshotState:
         paused: whether ``pause-snapshot`` was received.
     """
 
-    tables: tuple[TableToRead, ...] = ()
+    tables: tuple[IncrementalTable, ...] = ()
     paused: bool = False
 
     @property
@@ -100,7 +100,7 @@ class SnapshotState:
         """Return the names of the tables that a signal requested."""
         return list(dict.fromkeys(table.name for table in self.tables if table.signal_id == signal_id))
 
-    def with_first(self, table: TableToRead) -> "SnapshotState":
+    def with_first(self, table: IncrementalTable) -> "SnapshotState":
         """Return the state with another first table."""
         return replace(self, tables=(table, *self.tables[1:]))
 
@@ -120,7 +120,7 @@ class SnapshotState:
             remains: whether there is another table with the former name, which is then read, too.
             swap: whether an online schema change swaps the two, so that they have the same rows.
         """
-        left: list[TableToRead] = []
+        left: list[IncrementalTable] = []
         for table in self.tables:
             if table.table != former:
                 left.append(table.restarted() if table.table == now and not swap else table)
@@ -196,12 +196,12 @@ def _is_of_snapshots(field: str) -> bool:
     return field in (_STATE, UNFINISHED) or field.startswith(_DEBEZIUM)
 
 
-def _for_debezium(table: TableToRead) -> dict[str, Any]:
+def _for_debezium(table: IncrementalTable) -> dict[str, Any]:
     condition = None if table.condition is None else f"({table.condition})"
     return {_ID: table.name, _CONDITION: condition, _SURROGATE: table.surrogate_key}
 
 
-def _stored(table: TableToRead) -> dict[str, Any]:
+def _stored(table: IncrementalTable) -> dict[str, Any]:
     found: dict[str, Any] = {"name": table.name, "signal": table.signal_id}
     if table.table is not None:
         found["table"] = [table.table.database, table.table.table]
@@ -218,9 +218,9 @@ def _stored(table: TableToRead) -> dict[str, Any]:
     return found
 
 
-def _restored(stored: Mapping[str, Any]) -> TableToRead:
+def _restored(stored: Mapping[str, Any]) -> IncrementalTable:
     table = stored.get("table")
-    return TableToRead(
+    return IncrementalTable(
         str(stored["name"]),
         None if table is None else TableId(str(table[0]), str(table[1])),
         str(stored["signal"]),
@@ -237,10 +237,10 @@ def _restored(stored: Mapping[str, Any]) -> TableToRead:
     )
 
 
-def _of_debezium(stored: Mapping[str, Any], signal_id: str) -> TableToRead:
+def _of_debezium(stored: Mapping[str, Any], signal_id: str) -> IncrementalTable:
     name = str(stored[_ID])
     database, dot, table = name.partition(".")
-    return TableToRead(
+    return IncrementalTable(
         name, TableId(database, table) if dot else None, signal_id, stored.get(_CONDITION), stored.get(_SURROGATE)
     )
 

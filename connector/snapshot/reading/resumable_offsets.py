@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.chunks.key_ranges import Bound, ChunkKey
-from rowtide.connector.snapshot.chunks.table_parts import Part
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.chunks.table_parts import TablePart
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.schema_history.model import TableId
 
 log = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class ResumableOffsets:
             self._update(self._resumed)
         self._rows += rows
 
-    def added(self, part: Part, *, complete: bool) -> None:
+    def added(self, part: TablePart, *, complete: bool) -> None:
         """Note that all rows of a part were added.
 
         Args:
@@ -104,11 +104,13 @@ class ResumableOffsets:
             unread.next += 1
 
     def _update(self, resumed: SourceOffset) -> None:
-        left: list[TableToRead] = []
+        left: list[IncrementalTable] = []
         for table, unread in self._unread.items():
             if unread.key is None:
                 return  # try again with the next rows
-            left.append(TableToRead.of_initial_snapshot(table, unread.lower, unread.key.signature, unread.lower_rows))
+            left.append(
+                IncrementalTable.of_initial_snapshot(table, unread.lower, unread.key.signature, unread.lower_rows)
+            )
         self._rows, state = 0, SnapshotState(tuple(left))
         if state.has_room:
             self.offset = replace(resumed, carried=state.carried(resumed.carried))

@@ -23,7 +23,7 @@ from rowtide.connector.snapshot.chunks.parallel_reading import (
     ReadFailed,
     next_part,
 )
-from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead, key_ranges
+from rowtide.connector.snapshot.chunks.table_parts import TablePart, TableParts, TableToRead, key_ranges
 from rowtide.connector.snapshot.reading.resumable_offsets import ResumableOffsets
 from rowtide.connector.snapshot.records import (
     ParallelRecordStream,
@@ -219,7 +219,7 @@ class TableRows:
                 _fail(failure.table.listed, error)
         yield from stream.finish(completed)
 
-    def _part_begun(self, part: Part, done: dict[TableId, int], offset: SourceOffset) -> Iterator[Output]:
+    def _part_begun(self, part: TablePart, done: dict[TableId, int], offset: SourceOffset) -> Iterator[Output]:
         listed = part.table.listed
         if listed.id not in done:
             done[listed.id] = 0

@@ -16,7 +16,7 @@ _HASH_MAP_CAPACITY = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StructureStatement:
     """A statement that the snapshot writes to the schema history.
 
     Attributes:
@@ -122,9 +122,9 @@ def select_statement(table: TableId, selected: Sequence[str], overrides: Mapping
     return f"SELECT {expressions} FROM {quoted_table(table)}"
 
 
-def server_statement(charset: str, collation: str) -> Statement:
+def server_statement(charset: str, collation: str) -> StructureStatement:
     """Return the statement that sets the character set and collation of later databases."""
-    return Statement(f"SET character_set_server={charset}, collation_server={collation}", "")
+    return StructureStatement(f"SET character_set_server={charset}, collation_server={collation}", "")
 
 
 def structure_statements(
@@ -133,7 +133,7 @@ def structure_statements(
     server: DatabaseCharset,
     *,
     hash_order: bool = False,
-) -> list[Statement]:
+) -> list[StructureStatement]:
     """Return the statements that create all structure, in the order in which Debezium writes them.
 
     Args:
@@ -153,25 +153,25 @@ def structure_statements(
         inherited = databases.get(database)
         defaults = f" CHARSET {inherited.charset} COLLATE {inherited.collation}" if inherited else ""
         statements += (
-            Statement(f"DROP DATABASE IF EXISTS {name}", database),
-            Statement(f"CREATE DATABASE {name}{defaults}", database),
-            Statement(f"USE {name}", database),
+            StructureStatement(f"DROP DATABASE IF EXISTS {name}", database),
+            StructureStatement(f"CREATE DATABASE {name}{defaults}", database),
+            StructureStatement(f"USE {name}", database),
         )
         ordered = java_hash_map_order(tables, _HASH_MAP_CAPACITY) if hash_order else tables
-        statements += (Statement(created[table], database, table, creates=True) for table in ordered.values())
+        statements += (StructureStatement(created[table], database, table, creates=True) for table in ordered.values())
     return statements
 
 
-def table_statements(created: Mapping[TableId, str]) -> list[Statement]:
+def table_statements(created: Mapping[TableId, str]) -> list[StructureStatement]:
     """Return the statements that recreate the structure of some tables, in the order in which Debezium writes them.
 
     Args:
         created: the text of SHOW CREATE TABLE for each table.
     """
     ordered = sorted(created, key=_name_order)
-    made = [Statement(created[table], table.database, table, creates=True) for table in ordered]
+    made = [StructureStatement(created[table], table.database, table, creates=True) for table in ordered]
     return [*map(_dropped, ordered), *made]
 
 
-def _dropped(table: TableId) -> Statement:
-    return Statement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table)
+def _dropped(table: TableId) -> StructureStatement:
+    return StructureStatement(f"DROP TABLE IF EXISTS {quoted_table(table)}", table.database, table)

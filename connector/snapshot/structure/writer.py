@@ -8,7 +8,7 @@ from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.envelope.source import Snapshot, source_value
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
@@ -46,7 +46,7 @@ class StructureWriter:
         self._clock = clock
         self._pending: SchemaChange | None = None
 
-    def write(self, statements: Sequence[Statement]) -> Iterator[Output]:
+    def write(self, statements: Sequence[StructureStatement]) -> Iterator[Output]:
         """Apply the statements in order. The last message is withheld: its marker depends on whether rows follow.
 
         Raises:
@@ -73,7 +73,7 @@ class StructureWriter:
         pending, self._pending = self._pending, None
         yield Batch("", -1, (), completed, 0, 0) if pending is None else self._message(pending, "last", completed)
 
-    def _changes(self, statement: Statement) -> Sequence[SchemaChange]:
+    def _changes(self, statement: StructureStatement) -> Sequence[SchemaChange]:
         database, table_id, ddl = statement.database, statement.table_id, statement.ddl
         try:
             applied = self._tables.apply(QueryEvent(ddl, database, position="the snapshot"))

@@ -11,7 +11,7 @@ from rowtide.connector.config.model import SnapshotConfig
 from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.snapshot.structure import plan
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.connector.snapshot.view import consistent_view
 from rowtide.connector.snapshot.view.consistent_view import TablesChanged, View
 from rowtide.connector.source import server_queries
@@ -46,7 +46,7 @@ class Scope(Protocol):
         """Return the tables whose rows are read."""
         ...
 
-    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[StructureStatement]:
         """Return the statements that create the structures."""
         ...
 
@@ -68,7 +68,7 @@ class OpenSnapshot:
 
     view: View
     sessions: Sequence[Session]
-    statements: Sequence[Statement]
+    statements: Sequence[StructureStatement]
     tables: Sequence[ListedTable]
 
 

@@ -45,7 +45,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class MirrorRetention:
     """The rules for deleting files of a mirror. The newest file is never deleted.
 
     Attributes:
@@ -191,7 +191,7 @@ class MirrorFolder:
                 os.fsync(self._current)
             self._unsynced = False
 
-    def prune(self, retention: Retention, now: float) -> list[str]:
+    def prune(self, retention: MirrorRetention, now: float) -> list[str]:
         """Delete the oldest files that exceed the limits, and return their names.
 
         Args:
@@ -214,7 +214,7 @@ class MirrorFolder:
                     file.path.unlink()
             return [file.name for file in files[:gone]]
 
-    def _too_old(self, following: BinlogFile, retention: Retention, now: float) -> bool:
+    def _too_old(self, following: BinlogFile, retention: MirrorRetention, now: float) -> bool:
         """Return whether the file before another one is too old: it ends where the other one begins."""
         began = began_at(following.path)
         return retention.age_s is not None and began is not None and began < now - retention.age_s

@@ -17,7 +17,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, StreamRefused
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, connect
 from rowtide.connector.source.mirror.binlog_copy import FIRST_EVENT, BinlogCopy, CopyPosition, NextFile, is_next
-from rowtide.connector.source.mirror.folder import MirrorFolder, Origin, Retention
+from rowtide.connector.source.mirror.folder import MirrorFolder, MirrorRetention, Origin
 from rowtide.connector.source.server_queries import binlog_files, server_identity
 from rowtide.schema_history.position.binlog_position import file_number
 
@@ -48,7 +48,7 @@ class MirrorSettings:
 
     start: StartFile
     sync: str = "interval"
-    retention: Retention = field(default_factory=Retention)
+    retention: MirrorRetention = field(default_factory=MirrorRetention)
     once: bool = False
 
 

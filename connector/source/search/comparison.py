@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.search.positions import Found
+from rowtide.connector.source.search.positions import FoundPosition
 from rowtide.schema_history.position.binlog_position import file_number
 from rowtide.schema_history.position.gtid import GtidSet, MariadbGtid, MariadbGtidPosition
 
@@ -29,7 +29,7 @@ UnreadRows = Callable[[], int | None]
 
 
 def compared(
-    found: Found, stored: SourceOffset, connector: str, sizes: Mapping[str, int], unread: UnreadRows
+    found: FoundPosition, stored: SourceOffset, connector: str, sizes: Mapping[str, int], unread: UnreadRows
 ) -> Difference:
     """Compare a found position with the stored one: by GTIDs if both have them, otherwise by file and position.
 
@@ -107,7 +107,7 @@ def _place(file: str, pos: int) -> tuple[int, int]:
     return file_number(file) or 0, pos
 
 
-def _text(place: tuple[int, int], found: Found) -> str:
+def _text(place: tuple[int, int], found: FoundPosition) -> str:
     base, _, digits = found.file.rpartition(".")
     return f"{base}.{place[0]:0{len(digits)}}:{place[1]}"
 

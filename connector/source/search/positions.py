@@ -52,7 +52,7 @@ class BinlogFiles(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPosition:
     """A position.
 
     Attributes:
@@ -167,18 +167,18 @@ class _Walk:
         elif isinstance(event, events.Gtid) and not event.anonymous and isinstance(self.gtids, GtidSet):
             self.gtids.add(event.uuid, event.gno, event.tag)
 
-    def found(self, head: Head | None) -> Found:
+    def found(self, head: Head | None) -> FoundPosition:
         """Return the position of a transaction.
 
         ``None`` for the end, without a transaction that is not complete yet.
         """
         gtids = None if self.gtids is None else str(self.gtids)
         if head is None:
-            return Found(self.file, self.end, gtids or None)
-        return Found(self.file, head.start, gtids if head.gtid else None, head.gtid, head.micros)
+            return FoundPosition(self.file, self.end, gtids or None)
+        return FoundPosition(self.file, head.start, gtids if head.gtid else None, head.gtid, head.micros)
 
 
-def end_of(files: BinlogFiles) -> Found:
+def end_of(files: BinlogFiles) -> FoundPosition:
     """Return the end of the last file."""
     walk = _Walk(files.names[-1])
     for _ in walk.heads(files.events(walk.file)):
@@ -207,7 +207,7 @@ def is_inside_transaction(files: BinlogFiles, file: str, pos: int) -> bool:
     return walk.is_open and head != pos
 
 
-def find_time(files: BinlogFiles, micros: int) -> Found:
+def find_time(files: BinlogFiles, micros: int) -> FoundPosition:
     """Return the first transaction that was committed at a time or later; the end if there is none.
 
     Args:
@@ -228,7 +228,7 @@ def find_time(files: BinlogFiles, micros: int) -> Found:
     return _first(files, max(0, index), lambda head: head.micros >= micros)
 
 
-def find_gtids(files: BinlogFiles, gtids: Gtids) -> Found:
+def find_gtids(files: BinlogFiles, gtids: Gtids) -> FoundPosition:
     """Return the first transaction that is not in a set, at which a stream with this set begins.
 
     The end if there is none.
@@ -255,7 +255,7 @@ def file_of_gtids(files: BinlogFiles, gtids: Gtids) -> str | None:
     return None if index < 0 else files.names[index]
 
 
-def find_gtid(files: BinlogFiles, gtid: str) -> Found:
+def find_gtid(files: BinlogFiles, gtid: str) -> FoundPosition:
     """Return the beginning of a transaction.
 
     Args:
@@ -333,7 +333,7 @@ class _Heads(Sequence[FileHead]):
         return self._read[index]
 
 
-def _first(files: BinlogFiles, index: int, wanted: Callable[[Head], bool], last: int | None = None) -> Found:
+def _first(files: BinlogFiles, index: int, wanted: Callable[[Head], bool], last: int | None = None) -> FoundPosition:
     """Return the first wanted transaction in a file or later ones, or the end."""
     stop = len(files.names) if last is None else last + 1
     for file in files.names[index:stop]:

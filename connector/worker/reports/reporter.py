@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mode import Service
 
-from rowtide.connector.worker.reports.summary import INTERVAL_S, Summary
+from rowtide.connector.worker.reports.summary import INTERVAL_S, SummaryLog
 from rowtide.connector.worker.status import Status
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Reporter(Service):
             terminal.close()
 
     async def _log(self) -> None:
-        summaries: dict[str, Summary] = {}
+        summaries: dict[str, SummaryLog] = {}
         while not self.should_stop:
             now = [await source() for source in self._sources()]
-            summaries = {one.name: summaries.get(one.name) or Summary(log.info, self.interval) for one in now}
+            summaries = {one.name: summaries.get(one.name) or SummaryLog(log.info, self.interval) for one in now}
             for status in now:
                 summaries[status.name].tick(status)
             await self.sleep(min(_LOG_S, self.interval))

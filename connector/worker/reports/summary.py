@@ -8,7 +8,7 @@ from rowtide.connector.worker.status import Status
 INTERVAL_S = 60.0
 
 
-class Summary:
+class SummaryLog:
     """Logs the progress of a connector since the last line.
 
     Args:

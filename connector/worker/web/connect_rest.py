@@ -132,7 +132,7 @@ class Controlled(Protocol):
         ...
 
 
-class Store(Protocol):
+class ConnectorStore(Protocol):
     """The store of configurations."""
 
     async def put(self, name: str, properties: Mapping[str, str], initial_state: str | None = None) -> None:
@@ -166,7 +166,9 @@ class Store(Protocol):
         ...
 
 
-def routes(connectors: Mapping[str, Controlled], access: Access, store: Store | None = None) -> list[web.RouteDef]:
+def routes(
+    connectors: Mapping[str, Controlled], access: Access, store: ConnectorStore | None = None
+) -> list[web.RouteDef]:
     """Return the routes of the interface.
 
     Args:
@@ -282,7 +284,7 @@ def host_of(request: web.Request) -> str:
 class _Rest:
     """The handlers."""
 
-    def __init__(self, connectors: Mapping[str, Controlled], store: Store | None) -> None:
+    def __init__(self, connectors: Mapping[str, Controlled], store: ConnectorStore | None) -> None:
         self._connectors = connectors
         self._store = store
 
@@ -454,7 +456,7 @@ class _Editor:
     Kafka Connect answers 500 to bodies that are not JSON or have another form; 400 is correct.
     """
 
-    def __init__(self, connectors: Mapping[str, Controlled], store: Store) -> None:
+    def __init__(self, connectors: Mapping[str, Controlled], store: ConnectorStore) -> None:
         self._connectors = connectors
         self._store = store
         self._turn = asyncio.Lock()  # a request must not overwrite the result of another

@@ -13,7 +13,7 @@ from rowtide.canal.instance.positions import (
 )
 from rowtide.canal.instance.storage import StoredClients
 from rowtide.cluster.fence import put, removal
-from rowtide.cluster.session import Change, Found, ZooKeeperError
+from rowtide.cluster.session import Change, FoundNode, ZooKeeperError
 from rowtide.connector.errors import OffsetError
 from rowtide.schema_history.store.history_store import SchemaHistoryStore
 
@@ -61,7 +61,7 @@ class ZooKeeperStorage:
         """Invalidate all records."""
         forget(self._nodes)
 
-    def _read(self) -> dict[str, Found]:
+    def _read(self) -> dict[str, FoundNode]:
         """Return the existing nodes."""
         paths = self._nodes.paths
         wanted = [paths.positions, paths.parse]
@@ -73,7 +73,7 @@ class ZooKeeperStorage:
     def _client_ids(self) -> list[int]:
         return [int(name) for name in self._nodes.children(self._nodes.paths.root) if name.isdecimal()]
 
-    def _stored(self, found: Mapping[str, Found]) -> StoredClients:
+    def _stored(self, found: Mapping[str, FoundNode]) -> StoredClients:
         paths = self._nodes.paths
         clients = []
         for client_id in sorted({int(path.rpartition("/")[2]) for path in found if self._is_client(path)}):
@@ -85,7 +85,7 @@ class ZooKeeperStorage:
         parse = self._position(found.get(paths.parse), paths.parse)
         return StoredClients(clients, None if own is None else own.content.decode(errors="replace"), parse)
 
-    def _position(self, node: Found | None, path: str) -> tuple[Master, CanalPosition] | None:
+    def _position(self, node: FoundNode | None, path: str) -> tuple[Master, CanalPosition] | None:
         if node is None or not node.content:
             return None
         try:

@@ -7,7 +7,7 @@ from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.entries.sink import EntryKinds, EntrySink
 from rowtide.canal.instance.client_positions import ClientPositions
 from rowtide.canal.instance.positions import Master
-from rowtide.canal.instance.reading import Outlet, Reading
+from rowtide.canal.instance.reading import Outlet, ReadingThread
 from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.instance.storage import Storage
 from rowtide.canal.server.destination import Traffic
@@ -18,7 +18,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class BaseInstance(Outlet, ABC):
-    """One source. It is itself the outlet of its :class:`Reading`.
+    """One source. It is itself the outlet of its :class:`ReadingThread`.
 
     Args:
         settings: of the instance.
@@ -39,7 +39,7 @@ class BaseInstance(Outlet, ABC):
         self._flush_s = flush_s
         self._positions = ClientPositions(storage, Master(settings.host, settings.port, settings.slave_id))
         self.sink = EntrySink(settings.filter, kinds)
-        self._reading = Reading(settings, storage, self)
+        self._reading = ReadingThread(settings, storage, self)
         self._stop = threading.Event()
         self._flusher = threading.Thread(target=self._flush, name=f"canal-meta-{self._name}", daemon=True)
 

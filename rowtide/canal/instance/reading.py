@@ -26,7 +26,7 @@ from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.snapshot import EntrySnapshot
-from rowtide.canal.instance.source import Source, find_start, located
+from rowtide.canal.instance.source import CanalSource, find_start, located
 from rowtide.canal.instance.storage import Storage
 from rowtide.connector.backoff import Backoff
 from rowtide.connector.delivery.event_store import StoreClosed
@@ -124,7 +124,7 @@ class Outlet(Protocol):
         ...
 
 
-class Reading:
+class ReadingThread:
     """Reads a server in a thread.
 
     Args:
@@ -186,7 +186,7 @@ class Reading:
                 self._stop.wait(wait)
 
     def _read(self) -> None:
-        source = Source.connect(self._settings)
+        source = CanalSource.connect(self._settings)
         history = self._storage.history()
         try:
             self._failed.clear()
@@ -211,7 +211,7 @@ class Reading:
         if self._reader is not None:
             self._reader.stop()
 
-    def _first(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
+    def _first(self, source: CanalSource, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
         """Return the start position of an instance whose clients have no positions yet.
 
         A restart begins there until a client has one.
@@ -225,7 +225,7 @@ class Reading:
         self._outlet.begins(offset, 0 if wanted is None else wanted.since_ms)
         return tables, wanted or Resumption(offset)
 
-    def _snapshot(self, source: Source, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
+    def _snapshot(self, source: CanalSource, history: SchemaHistoryStore) -> tuple[Tables, Resumption]:
         """Put the rows of all tables into the outlet; until all are acknowledged, a restart begins again."""
         name = self._settings.destination
         if self._outlet.snapshot_begins(self._stop):
@@ -260,7 +260,7 @@ class EntryReader:
     """
 
     def __init__(
-        self, outlet: Outlet, source: Source, tables: Tables, resumption: Resumption, history: SchemaHistoryStore
+        self, outlet: Outlet, source: CanalSource, tables: Tables, resumption: Resumption, history: SchemaHistoryStore
     ) -> None:
         self._attempts = StreamAttempts(source.config.failure, resumption.offset)
         self._outlet = outlet

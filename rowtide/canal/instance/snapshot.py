@@ -24,7 +24,7 @@ from rowtide.canal.entries.entry import (
     Values,
 )
 from rowtide.canal.entries.sink import EntrySink, PassedEntry
-from rowtide.canal.instance.source import Source
+from rowtide.canal.instance.source import CanalSource
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.connector.records.change import Change
@@ -56,7 +56,7 @@ class EntrySnapshot:
         rows: the number of rows so far.
     """
 
-    def __init__(self, source: Source, sink: EntrySink) -> None:
+    def __init__(self, source: CanalSource, sink: EntrySink) -> None:
         self._source = source
         self._sink = sink
         self.rows = 0

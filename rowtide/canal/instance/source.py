@@ -42,7 +42,7 @@ _NEVER_ACKNOWLEDGED = re.compile(r"Table_map|(Write|Update|Delete|Partial)_|Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CanalSource:
     """The server that an instance reads.
 
     Attributes:
@@ -58,7 +58,7 @@ class Source:
     mariadb: bool
 
     @classmethod
-    def connect(cls, settings: InstanceSettings) -> "Source":
+    def connect(cls, settings: InstanceSettings) -> "CanalSource":
         """Query the flavor and version of the server.
 
         Raises:
@@ -110,7 +110,7 @@ class Source:
         return replace(offset, snapshot=None, gtids=offset.gtids or ("" if self.mariadb else None))
 
 
-def find_start(source: Source) -> Resumption | None:
+def find_start(source: CanalSource) -> Resumption | None:
     """Return the start position of an instance without positions of clients; ``None`` for the end of the binlog.
 
     Raises:
@@ -137,7 +137,7 @@ def find_start(source: Source) -> Resumption | None:
     return None
 
 
-def located(source: Source, resumption: Resumption) -> Resumption:
+def located(source: CanalSource, resumption: Resumption) -> Resumption:
     """Return a resumption after an event that Canal has stored, with the binlog file of that event.
 
     Canal (1.1.8, ``LogDecoder``) takes the name of the file from MariaDB's BINLOG_CHECKPOINT events, too. They name the
@@ -175,7 +175,7 @@ def located(source: Source, resumption: Resumption) -> Resumption:
     )
 
 
-def _file_at(source: Source, ts_ms: int) -> str:
+def _file_at(source: CanalSource, ts_ms: int) -> str:
     """Return the last binlog file that begins before a time."""
     with source.session() as session:
         files = server_queries.binlog_files(session.client)
@@ -188,7 +188,7 @@ def _file_at(source: Source, ts_ms: int) -> str:
     )
 
 
-def _begin_ms(source: Source, file: str) -> int:
+def _begin_ms(source: CanalSource, file: str) -> int:
     """Return when a binlog file begins: the time of its FORMAT_DESCRIPTION, in milliseconds since the epoch."""
     stream = stream_beside(source.config.database, SourceOffset(file, 4), mariadb=source.mariadb)
     try:

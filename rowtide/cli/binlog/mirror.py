@@ -17,7 +17,7 @@ from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.connector.source.mirror.folder import MirrorFolder, Retention
+from rowtide.connector.source.mirror.folder import MirrorFolder, MirrorRetention
 from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
 from rowtide.connector.source.mirror.start import start_file
 from rowtide.connector.worker import logs
@@ -151,7 +151,7 @@ def mirror(
             settings = MirrorSettings(
                 start_file(start, database, mariadb=mariadb),
                 sync,
-                Retention(keep_size, None if keep_days is None else keep_days * _DAY_S),
+                MirrorRetention(keep_size, None if keep_days is None else keep_days * _DAY_S),
                 once=once,
             )
             running = Mirror(database, opened, settings, mariadb=mariadb)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from rowtide.cli.binlog.position_report import Report, report_json, report_text
+from rowtide.cli.binlog.position_report import PositionReport, report_json, report_text
 from rowtide.cli.connectors import config_argument, read_configuration
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
@@ -23,7 +23,7 @@ from rowtide.connector.source.search.comparison import compared
 from rowtide.connector.source.search.places import FolderFiles, ServerFiles
 from rowtide.connector.source.search.positions import (
     BinlogFiles,
-    Found,
+    FoundPosition,
     PositionNotFound,
     end_of,
     find_gtid,
@@ -138,7 +138,7 @@ def _found(
     micros: int | None,
     gtid: str | None,
     gtids: str | None,
-) -> Found:
+) -> FoundPosition:
     try:
         if micros is not None:
             return find_time(files, micros)
@@ -153,26 +153,26 @@ def _found(
     assert configuration is not None
     with Session(configuration.database, mariadb=configuration.flavor is Flavor.MARIADB) as session:
         now = current_position(session)
-    return Found(now.file, now.pos, now.gtids)
+    return FoundPosition(now.file, now.pos, now.gtids)
 
 
 def _report(
-    found: Found,
+    found: FoundPosition,
     files: BinlogFiles,
     sizes: Mapping[str, int],
     configuration: Configuration | None,
     folder: Path | None,
     *,
     stored: bool,
-) -> Report:
+) -> PositionReport:
     if configuration is None:
-        return Report(found)
-    report = Report(found, server=_server(found, configuration) if folder is not None else None)
+        return PositionReport(found)
+    report = PositionReport(found, server=_server(found, configuration) if folder is not None else None)
     if not stored or not configuration.name or not configuration.topics.prefix:
         return report
     offset, problem = _stored(configuration)
     if offset is None:
-        return Report(found, report.server, stored_problem=problem)
+        return PositionReport(found, report.server, stored_problem=problem)
     capture = configuration.capture
     unread = partial(
         unread_rows,
@@ -183,7 +183,7 @@ def _report(
         annotations=configuration.values.include_query,
     )
     difference = compared(found, offset, configuration.flavor.value, sizes, unread)
-    return Report(found, report.server, offset, difference=difference)
+    return PositionReport(found, report.server, offset, difference=difference)
 
 
 def _stored(configuration: Configuration) -> tuple[SourceOffset | None, str]:
@@ -198,7 +198,7 @@ def _stored(configuration: Configuration) -> tuple[SourceOffset | None, str]:
     return offset, "no position is stored yet"
 
 
-def _server(found: Found, configuration: Configuration) -> str | None:
+def _server(found: FoundPosition, configuration: Configuration) -> str | None:
     """Return whether the server still has a position that was found elsewhere; ``None`` if no server is configured."""
     if not configuration.database.hostname:
         return None

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.search.comparison import Difference
-from rowtide.connector.source.search.positions import Found, utc
+from rowtide.connector.source.search.positions import FoundPosition, utc
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class PositionReport:
     """A found position.
 
     Attributes:
@@ -20,14 +20,14 @@ class Report:
         difference: the transactions that a start at the found position would repeat or miss.
     """
 
-    found: Found
+    found: FoundPosition
     server: str | None = None
     stored: SourceOffset | None = None
     stored_problem: str = ""
     difference: Difference | None = None
 
 
-def report_text(report: Report) -> str:
+def report_text(report: PositionReport) -> str:
     """Return the lines for people."""
     found, lines = report.found, []
     lines.append(("position", f"{found.file}:{found.pos}"))
@@ -47,7 +47,7 @@ def report_text(report: Report) -> str:
     return "\n".join(f"{name:<{width}}  {text}" for name, text in lines)
 
 
-def _transaction(found: Found) -> str:
+def _transaction(found: FoundPosition) -> str:
     if found.micros is None:
         return "none yet: this is the end of the binlog"
     return f"{found.gtid or 'without a GTID'}, committed at {utc(found.micros)}"
@@ -66,7 +66,7 @@ def _differences(difference: Difference | None) -> list[str]:
     return texts or ["repeats and misses nothing"]
 
 
-def report_json(report: Report) -> str:
+def report_json(report: PositionReport) -> str:
     """Return one JSON object."""
     found, difference = report.found, report.difference
     fields = {
@@ -89,5 +89,5 @@ def report_json(report: Report) -> str:
     return json.dumps(fields, indent=2, ensure_ascii=False)
 
 
-def _offset(found: Found) -> SourceOffset:
+def _offset(found: FoundPosition) -> SourceOffset:
     return SourceOffset(found.file, found.pos, found.gtids)

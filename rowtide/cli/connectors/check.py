@@ -87,7 +87,7 @@ def check(
       rowtide check --sink python library.properties
       rowtide check shop.properties --ddl "ALTER TABLE orders ADD note TEXT"
     """  # noqa: D301 - Click's mark of a paragraph
-    from rowtide.connector.check import Finding, Report, Severity, check, ranked  # noqa: PLC0415 - needs the extra
+    from rowtide.connector.check import CheckReport, Finding, Severity, check, ranked  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.cascade_check import cascade_findings  # noqa: PLC0415
     from rowtide.connector.engine.registry_check import registry_findings  # noqa: PLC0415
     from rowtide.connector.engine.start.position import as_signalled, start_findings  # noqa: PLC0415
@@ -102,7 +102,7 @@ def check(
             loader = load_server if publishes else load_invalid
             configuration, problems = loader(files, more=more)
         except ConfigurationError as error:
-            return Checked(_NO_NAME, (), Report([Finding(Severity.ERROR, *problem) for problem in error.problems]))
+            return Checked(_NO_NAME, (), CheckReport([Finding(Severity.ERROR, *problem) for problem in error.problems]))
         configurations[name] = configuration
         tested = partial(check, tables=not without_tables, thorough=True, kafka=not without_kafka)
         report = tested(configuration, problems)

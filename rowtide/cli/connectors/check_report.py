@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from rowtide.connector.check import CheckedTable, Finding, Report, Severity, errors_in
+from rowtide.connector.check import CheckedTable, CheckReport, Finding, Severity, errors_in
 
 _WORDS = {
     Severity.ERROR: ("error", "red"),
@@ -27,7 +27,7 @@ class Checked(NamedTuple):
 
     connector: str
     notes: tuple[str, ...]
-    report: Report
+    report: CheckReport
 
     @property
     def ready(self) -> bool:

@@ -312,10 +312,10 @@ def _verify(
     from rowtide.decoder.decoder import Decoder  # noqa: PLC0415
     from rowtide.errors import ConnectorError  # noqa: PLC0415
     from rowtide.spark_consumers.errors import TablesError  # noqa: PLC0415
-    from rowtide.verify.resume import Resume  # noqa: PLC0415
+    from rowtide.verify.resume import StoredReadings  # noqa: PLC0415
     from rowtide.verify.run import exit_code, report_json, report_lines, spark_lines, summary, verified  # noqa: PLC0415
     from rowtide.verify.servers import FORM, compared  # noqa: PLC0415
-    from rowtide.verify.verification import Options  # noqa: PLC0415
+    from rowtide.verify.verification import VerifyOptions  # noqa: PLC0415
 
     more = from_options(None, None, ignore_unsupported=ignore_unsupported)
     if against:
@@ -324,12 +324,12 @@ def _verify(
     other = read_configuration(against, more=more) if against else None
     known, prefix = registry_of(configuration), configuration.topics.prefix
     chosen = [name.strip() for name in columns.split(",") if name.strip()]
-    options, folder = Options(where, chosen, sample, most, timeout), Path(temp) if temp else None
+    options, folder = VerifyOptions(where, chosen, sample, most, timeout), Path(temp) if temp else None
 
     kept = None
     if resume is not None:
         run = {"--where": where, "--columns": sorted(chosen), "--sample": sample, "--config": configuration.fingerprint}
-        kept = Resume(Path(resume), configuration.name, run, None if every is None else every[0])
+        kept = StoredReadings(Path(resume), configuration.name, run, None if every is None else every[0])
 
     worker = None
     if repair is not None:
@@ -387,7 +387,7 @@ def _verify(
         if every is not None:
             from rowtide.cli.connectors.verify_every import (  # noqa: PLC0415 - by need
                 Proofs,
-                Schedule,
+                VerifySchedule,
                 only_user,
                 round_line,
             )
@@ -395,7 +395,7 @@ def _verify(
             interval, proofs, address = every
             path = None if proofs is None else Path(proofs)
             with only_user(path):
-                Schedule(Proofs(configuration.name, path), interval, show).run(once, address)
+                VerifySchedule(Proofs(configuration.name, path), interval, show).run(once, address)
         results = list["Found"]()
         try:
             results.extend(once())

@@ -181,7 +181,7 @@ def _proof(result: Result | TableResult, before: Mapping[str, Any] | None, begun
     return found
 
 
-class Schedule:
+class VerifySchedule:
     """Runs the rounds.
 
     Args:

@@ -10,13 +10,15 @@ from rowtide.cli.connectors import signal_channels
 from rowtide.cli.connectors.signal import enabled_channel, result_of
 from rowtide.cli.connectors.worker_client import WorkerClient
 from rowtide.connector.config import Configuration
-from rowtide.verify.repair import Repair, RepairError
+from rowtide.verify.repair import RepairError, RepairSignals
 
 _RESULT_S = 60.0
 _DRY_BYTES = 2_000
 
 
-def repair_by_signals(config: Configuration, worker: WorkerClient, channel: str | None, *, dry_run: bool) -> Repair:
+def repair_by_signals(
+    config: Configuration, worker: WorkerClient, channel: str | None, *, dry_run: bool
+) -> RepairSignals:
     """Return the sender of the signals, after checking that they can be sent and will be carried out.
 
     Args:
@@ -43,7 +45,7 @@ def repair_by_signals(config: Configuration, worker: WorkerClient, channel: str 
             raise RepairError(f"the connector did not carry out signal {fields['id']} (channel {chosen}): {reason}")
 
     if dry_run:
-        return Repair(send, _DRY_BYTES, dry_run=True)
+        return RepairSignals(send, _DRY_BYTES, dry_run=True)
     state = worker.snapshot()["state"]
     if state not in ("RUNNING", "RECONNECTING"):
         raise click.ClickException(
@@ -52,7 +54,7 @@ def repair_by_signals(config: Configuration, worker: WorkerClient, channel: str 
         )
     largest = signal_channels.require(config, chosen)
     _refuse_other_channel(config, chosen, worker.properties())
-    return Repair(send, largest)
+    return RepairSignals(send, largest)
 
 
 def _refuse_other_channel(config: Configuration, channel: str, running: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from rowtide.databus.client.dump import DumpReader
-from rowtide.databus.client.offset_file import Progress, save
+from rowtide.databus.client.offset_file import ClientProgress, save
 from rowtide.databus.client.repeats import LOOK_BACK, Repeats
 from rowtide.databus.client.settings import ClientSettings
 from rowtide.databus.client.start import DumpStart, find_start
@@ -63,7 +63,7 @@ class Client:
         self._dump: DumpReader | None = None
         start = find_start(settings, self._topic)
         if isinstance(start, DumpStart):
-            self._behind_dump = Progress(start.dump.position, start.dump.offset, inclusive=True)
+            self._behind_dump = ClientProgress(start.dump.position, start.dump.offset, inclusive=True)
             name = f"{start.dump.file} at {start.dump.position}"
             log.info("topic %s: begins with dump %s of %s:%d", settings.topic, name, start.host, start.port)
             marker = settings.dump_end_marker
@@ -125,7 +125,7 @@ class Client:
                 self._of_dump_acknowledged = max(self._of_dump_acknowledged, event.sequence)
                 self._save_dump()
             elif event.offset > self._acknowledged:
-                save(self._settings.offset_file, Progress(event.header.position, event.offset))
+                save(self._settings.offset_file, ClientProgress(event.header.position, event.offset))
                 self._acknowledged, self._of_dump_all = event.offset, None
 
     def register(self, handler: Handler) -> None:
@@ -188,7 +188,7 @@ class Client:
             self._dump = None  # only now: if this fails, the next call does it again
         return None
 
-    def _begin(self, start: Progress) -> None:
+    def _begin(self, start: ClientProgress) -> None:
         """Read the topic from a place; the events before it are only examined, to find repeats."""
         self._start = start
         self._begun = False

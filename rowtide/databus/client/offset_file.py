@@ -22,7 +22,7 @@ from rowtide.synced_files import replace_file
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ClientProgress:
     """The progress of a client (``ReplicateInfo``).
 
     Attributes:
@@ -54,7 +54,7 @@ def _quoted(text: str) -> str:
     return dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def load(path: Path) -> Progress | None:
+def load(path: Path) -> ClientProgress | None:
     """Read the file (``LoadRepliInfo``); ``None`` if there is none.
 
     Raises:
@@ -71,7 +71,7 @@ def load(path: Path) -> Progress | None:
             case {"mastername": str(name), "masterpos": int(pos), "offset": int(offset), **rest} if name:
                 end = rest.get("dumpend")
                 end = end if isinstance(end, int) else None
-                return Progress(Position(name, pos), offset, rest.get("inclusive") is True, end)
+                return ClientProgress(Position(name, pos), offset, rest.get("inclusive") is True, end)
     except tomllib.TOMLDecodeError:
         pass
     raise OffsetFileError(
@@ -80,7 +80,7 @@ def load(path: Path) -> Progress | None:
     )
 
 
-def save(path: Path, progress: Progress) -> None:
+def save(path: Path, progress: ClientProgress) -> None:
     """Replace the file in one step (``SaveRpl``): it has the old or the new content, even after a crash.
 
     Raises:

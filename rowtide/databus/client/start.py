@@ -12,7 +12,7 @@ missing      true       ignored                 the dump that ZooKeeper names, t
 
 from dataclasses import dataclass
 
-from rowtide.databus.client.offset_file import Progress, load
+from rowtide.databus.client.offset_file import ClientProgress, load
 from rowtide.databus.client.settings import ClientSettings
 from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.discovery import DumpDescriptor, KeepAlive
@@ -36,7 +36,7 @@ class DumpStart:
     port: int
 
 
-def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpStart:
+def find_start(settings: ClientSettings, topic: EventTopic) -> ClientProgress | DumpStart:
     """Return the start of a client.
 
     Raises:
@@ -64,10 +64,10 @@ def find_start(settings: ClientSettings, topic: EventTopic) -> Progress | DumpSt
     except DatabusError as error:
         raise StartError(f"Can Not Get Offset by Configuration: {error}") from error
     exact = event.position == wanted
-    return Progress(event.position, event.offset, inclusive=settings.start == "inclusive" or not exact)
+    return ClientProgress(event.position, event.offset, inclusive=settings.start == "inclusive" or not exact)
 
 
-def _verify(found: Progress, topic: EventTopic, settings: ClientSettings) -> None:
+def _verify(found: ClientProgress, topic: EventTopic, settings: ClientSettings) -> None:
     """Check that the topic is still that of the offset file, and that no event after the stored offset has expired."""
     extent = topic.extent()
     file = f"the offset file {settings.offset_file} ends at {found.position}, offset {found.offset}"

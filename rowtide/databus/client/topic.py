@@ -21,7 +21,7 @@ _PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TopicPlace:
     """An event in the topic: its offset and the position of its key."""
 
     offset: int
@@ -61,7 +61,7 @@ class EventTopic:
             )
         return found[_PARTITION]
 
-    def keys(self, begin: int, end: int) -> Iterator[Place]:
+    def keys(self, begin: int, end: int) -> Iterator[TopicPlace]:
         """Yield the events between two offsets; messages without a readable key are omitted.
 
         Raises:
@@ -72,7 +72,7 @@ class EventTopic:
                 key = KafkaKey.decode(record.key)
             except ValueError:
                 continue
-            yield Place(record.offset, key.position)
+            yield TopicPlace(record.offset, key.position)
 
     def events(self, begin: int, end: int) -> Iterator[tuple[KafkaKey, RowsEvent | QueryEvent]]:
         """Yield the events between two offsets, with their keys; other messages are omitted.
@@ -90,7 +90,7 @@ class EventTopic:
         except TopicReadError as error:
             raise TopicError(str(error)) from error
 
-    def find(self, wanted: Position) -> Place:
+    def find(self, wanted: Position) -> TopicPlace:
         """Find the event with a position (``SearchAsc``), otherwise the first one after it.
 
         A position between two events is usually the end of a transaction, as in SHOW BINARY LOG STATUS: the next event
@@ -124,10 +124,10 @@ class EventTopic:
                 high = middle
         return self._searched(wanted, extent)
 
-    def _searched(self, wanted: Position, extent: Extent) -> Place:
-        following: Place | None = None
-        first: Place | None = None
-        last: Place | None = None
+    def _searched(self, wanted: Position, extent: Extent) -> TopicPlace:
+        following: TopicPlace | None = None
+        first: TopicPlace | None = None
+        last: TopicPlace | None = None
         servers = set()
         for place in self.keys(extent.low, extent.high):
             if place.position == wanted:
@@ -142,7 +142,9 @@ class EventTopic:
         log.info("topic %s: no event has the position %s; the next one has %s", self.name, wanted, following)
         return following
 
-    def _overflow(self, wanted: Position, first: Place | None, last: Place | None, servers: set[str]) -> OverflowOffset:
+    def _overflow(
+        self, wanted: Position, first: TopicPlace | None, last: TopicPlace | None, servers: set[str]
+    ) -> OverflowOffset:
         start = f"Overflow Offset: topic {self.name} has no event with the position {wanted}"
         if first is None or last is None:
             files = ", ".join(f"{server}.*" for server in sorted(servers))

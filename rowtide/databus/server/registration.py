@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from rowtide.cluster.candidate import Candidate
 from rowtide.cluster.fence import Contest, FencedNodes, begin_term, put
-from rowtide.cluster.session import Found, RefusedError, ZooKeeperError, ZooKeeperSession
+from rowtide.cluster.session import FoundNode, RefusedError, ZooKeeperError, ZooKeeperSession
 from rowtide.databus.discovery import DumpDescriptor, KeepAlive, root_path
 
 log = logging.getLogger(__name__)
@@ -221,7 +221,7 @@ class Registration:
         elif self._kept is None or self._kept[0] != nodes.term or self._clock() >= self._kept[1]:
             self._keep_alive(nodes, alive)
 
-    def _original(self, alive: Found | None) -> bool:
+    def _original(self, alive: FoundNode | None) -> bool:
         """Return whether an original server is alive."""
         written = self._session.get(self._nodes.written)
         if alive is None or not alive.content or (written is not None and written.content == alive.content):
@@ -234,7 +234,7 @@ class Registration:
             self._seen = alive.content, now
         return now < self._seen[1] + self._alive_timeout_s
 
-    def _keep_alive(self, nodes: FencedNodes, alive: Found | None) -> None:
+    def _keep_alive(self, nodes: FencedNodes, alive: FoundNode | None) -> None:
         """Write the keep-alive node, unless an original server has written it in the meantime."""
         content = KeepAlive(self._host, self._port, self._nodes.topic, int(self._now())).encoded().encode()
         path, written = self._nodes.keep_alive, self._nodes.written
@@ -248,5 +248,5 @@ class Registration:
         self._kept = nodes.term, now + _KEEP_ALIVE_S
 
     @staticmethod
-    def _text(alive: Found | None) -> str:
+    def _text(alive: FoundNode | None) -> str:
         return "" if alive is None else alive.content.decode(errors="replace")

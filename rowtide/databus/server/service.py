@@ -16,7 +16,7 @@ from pathlib import Path
 from rowtide.cluster.session import ZooKeeperSession, own_host
 from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
-from rowtide.databus.server.dumps.publication import Reading
+from rowtide.databus.server.dumps.publication import PublishedPosition
 from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.dumps.tcp import DumpServer
 from rowtide.databus.server.registration import Registration, ServerNodes
@@ -70,7 +70,7 @@ class DumpService:
         self._registration: Registration | None = None
         self._dumping: Dumping | None = None
 
-    def start(self, reading: Callable[[], Reading | None], on_end: Callable[[], None]) -> Address:
+    def start(self, reading: Callable[[], PublishedPosition | None], on_end: Callable[[], None]) -> Address:
         """Begin to serve dumps, and stand by.
 
         Args:

@@ -21,7 +21,7 @@ from rowtide.connector.worker import faust_app
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.standalone_app import App
 from rowtide.connector.worker.web.settings import WebSettings
-from rowtide.databus.server.dumps.publication import Reading, reading_of
+from rowtide.databus.server.dumps.publication import PublishedPosition, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
@@ -120,7 +120,7 @@ class DatabusServer(Service):
                 await asyncio.to_thread(self._connector.give_up, _unreachable(*problem))
                 return
 
-    def _reading(self) -> Reading | None:
+    def _reading(self) -> PublishedPosition | None:
         return reading_of(self._connector.connector)
 
     def _ended(self) -> None:

@@ -22,7 +22,7 @@ from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.positions import CanalPosition
 from rowtide.canal.instance.reading import EntryReader
-from rowtide.canal.instance.source import Source
+from rowtide.canal.instance.source import CanalSource
 from rowtide.canal.instance.storage import META, FolderStorage
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.records.offset import SourceOffset
@@ -91,17 +91,17 @@ def test_a_mariadb_without_transactions_has_no_gtids_instead_of_unknown_ones(
     mariadb: bool, found: str | None, start: str | None
 ) -> None:
     nothing: Any = None
-    source = Source(nothing, nothing, nothing, mariadb)
+    source = CanalSource(nothing, nothing, nothing, mariadb)
     assert source.present(replace(OFFSET, gtids=found, snapshot="INITIAL")) == replace(OFFSET, gtids=start)
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def failing(*_args: object) -> Source:
+    def failing(*_args: object) -> CanalSource:
         raise KeyError("unexpected")
 
-    monkeypatch.setattr(Source, "connect", failing)
+    monkeypatch.setattr(CanalSource, "connect", failing)
     found = instance(tmp_path)
     found.start()
     until(lambda: found.error is not None)

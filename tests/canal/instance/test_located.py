@@ -10,7 +10,7 @@ import pytest
 from rowtide.canal.configuration.load import read_instance
 from rowtide.canal.instance.client_positions import Resumption
 from rowtide.canal.instance.positions import CanalPosition
-from rowtide.canal.instance.source import Source, find_start, located
+from rowtide.canal.instance.source import CanalSource, find_start, located
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
 from tests.support.canal.server import configured
@@ -30,9 +30,9 @@ def database(request: pytest.FixtureRequest) -> Database:
     return found
 
 
-def source(folder: Path, database: Database, **more: str) -> Source:
+def source(folder: Path, database: Database, **more: str) -> CanalSource:
     configured(folder, database, **more)
-    return Source.connect(read_instance(folder, "example"))
+    return CanalSource.connect(read_instance(folder, "example"))
 
 
 def written(database: Database, lengths: range) -> tuple[str, dict[int, str]]:
@@ -106,7 +106,7 @@ def test_what_is_no_position_of_canal_stays_as_it_is(database: Database, tmp_pat
 def test_a_configured_position_is_that_of_an_event(database: Database, tmp_path: Path) -> None:
     file, found = written(database, range(1))
 
-    def begun(pos: int) -> Source:
+    def begun(pos: int) -> CanalSource:
         prefix = "canal.instance.master."
         return source(tmp_path / str(pos), database, **{f"{prefix}journal.name": file, f"{prefix}position": str(pos)})
 

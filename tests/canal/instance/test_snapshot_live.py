@@ -16,7 +16,7 @@ from rowtide.canal.entries.sink import EntrySink
 from rowtide.canal.instance.instance import Instance
 from rowtide.canal.instance.kafka import KafkaInstance
 from rowtide.canal.instance.snapshot import EntrySnapshot
-from rowtide.canal.instance.source import Source
+from rowtide.canal.instance.source import CanalSource
 from rowtide.canal.instance.storage import FolderStorage
 from tests.support.canal.golden import flattened
 from tests.support.canal.server import until
@@ -130,7 +130,7 @@ def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(database: Databa
 
 def test_a_table_that_is_created_while_the_snapshot_begins_is_in_it(mysql_db: Database, tmp_path: Path) -> None:
     settings = read_folder(configured(tmp_path, mysql_db), {}).instances["d"]
-    snapshot = EntrySnapshot(Source.connect(settings), EntrySink(settings.filter, settings.kinds))
+    snapshot = EntrySnapshot(CanalSource.connect(settings), EntrySink(settings.filter, settings.kinds))
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2)")
     assert len(list(snapshot.outputs())) > 0
     assert snapshot.rows == 2

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
-from rowtide.connector.check import CheckedTable, Finding, Report, Severity
+from rowtide.connector.check import CheckedTable, CheckReport, Finding, Severity
 
 TABLES = (
     CheckedTable("shop", "orders", 1234567, None, "s.shop.orders", 1),
@@ -23,7 +23,7 @@ FINDINGS = [
 
 
 def test_the_text_ends_with_the_errors_and_the_verdict() -> None:
-    text = report_text(Checked("c", ("tasks.max has no effect",), Report(FINDINGS, TABLES)))
+    text = report_text(Checked("c", ("tasks.max has no effect",), CheckReport(FINDINGS, TABLES)))
     assert click.unstyle(text).splitlines() == [
         "2 tables are captured (rows as the server estimates them):",
         "  shop.orders  1,234,567  -> topic s.shop.orders",
@@ -38,26 +38,32 @@ def test_the_text_ends_with_the_errors_and_the_verdict() -> None:
 
 def test_an_error_that_the_worker_tolerates() -> None:
     tolerated = Finding(Severity.ERROR, "table.include.list", "no table is captured", tolerated=True)
-    assert report_text(Checked("c", (), Report([tolerated]))).endswith("the connector c should not start: one error")
-    assert report_text(Checked("c", (), Report([]))) == "the connector c can start"
+    assert report_text(Checked("c", (), CheckReport([tolerated]))).endswith(
+        "the connector c should not start: one error"
+    )
+    assert report_text(Checked("c", (), CheckReport([]))) == "the connector c can start"
 
 
 def test_an_error_of_a_statement_that_is_not_executed() -> None:
     planned = Finding(Severity.ERROR, "--ddl", "the registry would refuse it", planned=True)
-    assert report_text(Checked("c", (), Report([planned]))).endswith("c can start, but the statement has one error")
+    assert report_text(Checked("c", (), CheckReport([planned]))).endswith(
+        "c can start, but the statement has one error"
+    )
     own = Finding(Severity.ERROR, "server_id", "is 0")
-    assert report_text(Checked("c", (), Report([planned, own]))).endswith("the connector c cannot start: one error")
+    assert report_text(Checked("c", (), CheckReport([planned, own]))).endswith(
+        "the connector c cannot start: one error"
+    )
 
 
 def test_long_lists_of_tables_are_cut_in_the_text_only() -> None:
     many = tuple(CheckedTable("d", f"t{number:02}", 1, None, None) for number in range(23))
-    report = Report([], many)
+    report = CheckReport([], many)
     assert "  … and 3 more; --json lists all" in report_text(Checked("c", (), report)).splitlines()
     assert len(json.loads(report_json(Checked("c", (), report)))["tables"]) == 23
 
 
 def test_the_object_for_programs() -> None:
-    found = json.loads(report_json(Checked("c", ("n",), Report(FINDINGS, TABLES))))
+    found = json.loads(report_json(Checked("c", ("n",), CheckReport(FINDINGS, TABLES))))
     assert (found["connector"], found["ready"], found["notes"]) == ("c", False, ["n"])
     assert found["findings"][0] == {"severity": "error", "subject": "server_id", "message": "is 0"}
     assert found["tables"][1] == {
@@ -67,11 +73,11 @@ def test_the_object_for_programs() -> None:
         "topic": "s.shop.lines",
         "topic_exists": False,
     }
-    assert json.loads(report_json(Checked("c", (), Report([]))))["ready"] is True
+    assert json.loads(report_json(Checked("c", (), CheckReport([]))))["ready"] is True
 
 
 def test_the_object_has_no_character_that_an_encoding_may_lack() -> None:
-    text = report_json(Checked("c", ("…",), Report([], (CheckedTable("läden", "表", 1, None, None),))))
+    text = report_json(Checked("c", ("…",), CheckReport([], (CheckedTable("läden", "表", 1, None, None),))))
     assert text.isascii()
     assert json.loads(text)["tables"][0]["table"] == "表"
 
@@ -100,12 +106,12 @@ def test_a_file_with_a_syntax_error_is_a_finding_for_programs(
 
 def test_topics_that_were_not_looked_up_are_not_said_to_exist() -> None:
     table = CheckedTable("shop", "orders", 1, None, "s.shop.orders", None)
-    text = report_text(Checked("c", (), Report([], (table,))))
+    text = report_text(Checked("c", (), CheckReport([], (table,))))
     assert "  shop.orders  1  -> topic s.shop.orders (not looked up)" in text.splitlines()
 
 
 def test_the_reports_of_several_connectors() -> None:
-    results = [Checked("a", (), Report([])), Checked("b", (), Report(FINDINGS))]
+    results = [Checked("a", (), CheckReport([])), Checked("b", (), CheckReport(FINDINGS))]
     clash = Finding(Severity.ERROR, "name", "a.json and b.json have the same")
     assert click.unstyle(reports_text(results, [clash])).splitlines() == [
         "connector a:",

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from rowtide.cli import main
 from rowtide.cli.connectors import verify_every
-from rowtide.cli.connectors.verify_every import Proofs, Schedule, only_user
+from rowtide.cli.connectors.verify_every import Proofs, VerifySchedule, only_user
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.connection import DatabaseUnreachableError
-from rowtide.verify.comparison import Difference
+from rowtide.verify.comparison import RowDifference
 from rowtide.verify.errors import Undecided
 from rowtide.verify.run import Found
 from rowtide.verify.tables import TableResult
@@ -38,11 +38,11 @@ def _handlers() -> Iterator[None]:
 def result(table: str, outcome: str = "equal") -> Result:
     made = Result(table, outcome, start=SourceOffset("binlog.000007", 99), source_rows=5, topic_rows=4)  # type: ignore[arg-type]
     if outcome == "different":
-        made.differences = [Difference("lost", {"id": "i1"}, {"id": "i1"}, None)]
+        made.differences = [RowDifference("lost", {"id": "i1"}, {"id": "i1"}, None)]
     return made
 
 
-def rounds(schedule: Schedule, *given: list[Found] | Exception) -> list[set[str]]:
+def rounds(schedule: VerifySchedule, *given: list[Found] | Exception) -> list[set[str]]:
     """Run rounds with these results; returns the tables that each was told to omit."""
     omitted: list[set[str]] = []
     left = iter(given)
@@ -69,7 +69,7 @@ def test_a_round_that_fails_is_reported_and_the_proofs_are_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     proofs = Proofs("shop", tmp_path / "proofs")
-    schedule = Schedule(proofs, 0, shown)
+    schedule = VerifySchedule(proofs, 0, shown)
     away = DatabaseUnreachableError(Problem("database.hostname", "cannot connect"), retriable=True)
     rounds(schedule, [(result("d.t"), ())], away)
     assert "error: None\nerror: database.hostname: cannot connect\n" in capsys.readouterr().out
@@ -82,7 +82,7 @@ def test_a_round_that_fails_is_reported_and_the_proofs_are_kept(
 
 def test_differences_and_the_age_of_the_last_proof_are_metrics(tmp_path: Path) -> None:
     proofs = Proofs("shop", None)
-    schedule = Schedule(proofs, 0, shown)
+    schedule = VerifySchedule(proofs, 0, shown)
     table = TableResult("shop.d.t", outcome="equal", topic_rows=4, table_rows=4)
     rounds(schedule, [(result("d.t"), [table]), (result("d.u"), ())], [(result("d.t", "different"), [table])])
     text = schedule.metrics()
@@ -100,7 +100,7 @@ def test_differences_and_the_age_of_the_last_proof_are_metrics(tmp_path: Path) -
 
 def test_an_interrupted_round_continues_after_the_tables_that_it_has_verified(tmp_path: Path) -> None:
     path = tmp_path / "proofs"
-    schedule = Schedule(Proofs("shop", path), 3600, shown)
+    schedule = VerifySchedule(Proofs("shop", path), 3600, shown)
 
     def stopped(_done: Collection[str]) -> Iterator[Found]:
         yield result("d.a"), ()
@@ -126,7 +126,7 @@ def test_a_wrong_configuration_ends_it(problem: Exception) -> None:
         yield
 
     with pytest.raises(click.ClickException, match="no round can succeed"):
-        Schedule(Proofs("shop", None), 0, shown).run(once, None)
+        VerifySchedule(Proofs("shop", None), 0, shown).run(once, None)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def test_a_full_disk_fails_the_round_only(
 ) -> None:
     """It ended the command, and left a part of a file."""
     proofs = Proofs("shop", tmp_path / "proofs")
-    schedule, full = Schedule(proofs, 0, shown), iter([True] * 3 + [False] * 9)
+    schedule, full = VerifySchedule(proofs, 0, shown), iter([True] * 3 + [False] * 9)
 
     def fsync(_number: int) -> None:
         if next(full):
@@ -248,7 +248,7 @@ def test_the_next_round_is_not_later_because_the_clock_goes_back(
     proofs.begin(3600)
     proofs.end(None)
     monkeypatch.setattr(verify_every.time, "time", lambda: 1000.0)
-    _status, health = Schedule(proofs, 3600, shown).health()
+    _status, health = VerifySchedule(proofs, 3600, shown).health()
     assert json.loads(health)["next_round"] == "1970-01-01 01:16:40 UTC"
 
 

@@ -15,10 +15,10 @@ from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.engine import reader, stream_attempts, stream_output
 from rowtide.connector.engine.decoding import parallel_pipeline, processes
-from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.chunks import EventChunk
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.reader import Reader
+from rowtide.connector.engine.reader import BinlogReader
 from rowtide.connector.engine.stream_attempts import StreamAttempts
 from rowtide.connector.engine.stream_output import StreamOutput
 from rowtide.connector.engine.stream_pipelines import StreamPipelines, StreamRequests
@@ -63,7 +63,7 @@ class Connections:
         self._hidden = hidden
         self._decoders = decoders
         self.starts: list[SourceOffset] = []
-        self.reader: Reader | None = None
+        self.reader: BinlogReader | None = None
         self._lengths = list(lengths)
 
     def open(self, start: SourceOffset) -> BinlogStream:
@@ -96,7 +96,7 @@ class Connections:
         )
         output = StreamOutput(store, history, start)
         attempts = StreamAttempts(config.failure, start)
-        self.reader = Reader(attempts, self.open, pipelines, output, heartbeat, requests=requests)
+        self.reader = BinlogReader(attempts, self.open, pipelines, output, heartbeat, requests=requests)
         self.reader.run()
         return list(store.get(1_000_000, 0).batches)
 
@@ -158,16 +158,16 @@ def test_every_record_comes_once_however_connections_break(lengths: list[int | N
 
 
 @pytest.fixture
-def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[EventChunk]:
     """The chunks that decoder processes got: of few events, and whether or not the reader has caught up."""
     monkeypatch.setattr(processes, "start_process", DecoderThread)
     monkeypatch.setattr(reader, "_BACKLOG_BYTES", 1)
     for limit in ("_FIRST_LIMIT", "_MIN_LIMIT", "_MAX_LIMIT"):
         monkeypatch.setattr(parallel_pipeline, limit, 400)
-    chunks: list[Chunk] = []
+    chunks: list[EventChunk] = []
     submit, start = DecoderProcesses.submit, DecoderProcesses.start
 
-    def counted(self: DecoderProcesses, chunk: Chunk, form: FormatDescription) -> Task:
+    def counted(self: DecoderProcesses, chunk: EventChunk, form: FormatDescription) -> Task:
         chunks.append(chunk)
         return submit(self, chunk, form)
 
@@ -181,7 +181,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
 
 
 @pytest.mark.parametrize("lengths", [[None], [40, 0, 90, 7, None], [0, 60, 61, 30, None]])
-def test_every_record_comes_once_with_decoder_processes(lengths: list[int | None], submitted: list[Chunk]) -> None:
+def test_every_record_comes_once_with_decoder_processes(lengths: list[int | None], submitted: list[EventChunk]) -> None:
     server = recorded_file(Case("keys").binlog / "binlog.000001.gz", "mysql")
     whole = Connections(server, [None]).run(server.start(), tables(server))
     structures = tables(server)
@@ -193,7 +193,9 @@ def test_every_record_comes_once_with_decoder_processes(lengths: list[int | None
     assert submitted
 
 
-def test_nothing_is_decoded_ahead_while_something_happens_at_a_position_of_the_stream(submitted: list[Chunk]) -> None:
+def test_nothing_is_decoded_ahead_while_something_happens_at_a_position_of_the_stream(
+    submitted: list[EventChunk],
+) -> None:
     server = recorded_file(Case("keys").binlog / "binlog.000001.gz", "mysql")
     whole = Connections(server, [None]).run(server.start(), tables(server))
     hidden = Connections(server, [None], decoders=2, hidden=[("other", "table")])
@@ -235,7 +237,7 @@ def test_a_start_by_file_moves_on_through_files_without_transactions(tmp_path: P
     settings = pipeline_settings(config, "run")
     output = StreamOutput(store, InMemorySchemaHistory(), start)
     pipelines = StreamPipelines(config, settings, structures)
-    reading = Reader(StreamAttempts(config.failure, start), opened, pipelines, output)
+    reading = BinlogReader(StreamAttempts(config.failure, start), opened, pipelines, output)
     reading.run()
     assert [(begun.file, begun.pos) for begun in starts] == [(one, start.pos), (two, 4)]
 
@@ -257,7 +259,9 @@ class _FailOver(Connections):
 
 
 @pytest.mark.parametrize("decoders", [0, 2])
-def test_positions_are_those_of_the_open_stream_and_servers_are_counted(decoders: int, submitted: list[Chunk]) -> None:
+def test_positions_are_those_of_the_open_stream_and_servers_are_counted(
+    decoders: int, submitted: list[EventChunk]
+) -> None:
     server = recorded_stream("mysql")
     connections = _FailOver(server, [12, 9, 3, None], decoders)
     connections.noted = []
@@ -273,13 +277,13 @@ def test_positions_are_those_of_the_open_stream_and_servers_are_counted(decoders
 
 def test_the_next_position_is_noted_when_one_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     positions: list[SourceOffset | None] = []
-    ticked = Reader._tick
+    ticked = BinlogReader._tick
 
-    def watched(reading: Reader, pipeline: Pipeline, stream: EventStream) -> None:
+    def watched(reading: BinlogReader, pipeline: Pipeline, stream: EventStream) -> None:
         positions.append(reading.place.take())
         ticked(reading, pipeline, stream)
 
-    monkeypatch.setattr(Reader, "_tick", watched)
+    monkeypatch.setattr(BinlogReader, "_tick", watched)
     server = recorded_stream("mysql")
     Connections(server, [None]).run(server.start(), tables(server))
     first, *later = positions

@@ -12,7 +12,7 @@ from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine import registry_check
 from rowtide.connector.engine.registry_check import registry_findings
-from rowtide.envelope.avro.differences import Difference, Kind
+from rowtide.envelope.avro.differences import Kind, SchemaDifference
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.configurations import PROPERTIES
@@ -39,9 +39,9 @@ class Registry:
     def __init__(self, _config: object) -> None:
         pass
 
-    def incompatibilities(self, subject: str, _kind: str, _text: str) -> list[Difference]:
+    def incompatibilities(self, subject: str, _kind: str, _text: str) -> list[SchemaDifference]:
         Registry.asked.append(subject)
-        return [Difference(Kind.NEW, "version 1")] if len(Registry.asked) > len(BEFORE) else []
+        return [SchemaDifference(Kind.NEW, "version 1")] if len(Registry.asked) > len(BEFORE) else []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from rowtide.connector.fleet.configurations import (
     BrokenRecord,
     Configurations,
     Connector,
-    Place,
+    ConnectorPlace,
     Restart,
     Target,
     connector_record,
@@ -59,11 +59,11 @@ def test_what_is_written_is_read(name: str, properties: dict[str, str], target: 
 
 
 def test_a_place_stays_with_its_connector() -> None:
-    record = place_record("a", Place(7, 1_790_000_000_000))
+    record = place_record("a", ConnectorPlace(7, 1_790_000_000_000))
     assert record == (b"rowtide-partition-a", b'{"partition":7,"moved_ms":1790000000000}')
     for records in ([connector_record("a", {}), record], [record, connector_record("a", {})]):
         found = applied(*records)
-        assert found.connectors["a"].place == Place(7, 1_790_000_000_000)
+        assert found.connectors["a"].place == ConnectorPlace(7, 1_790_000_000_000)
         found.apply(*target_record("a", Target.PAUSED), 2)
         found.apply(*connector_record("a", {"b": "c"}), 3)
         assert found.connectors["a"].place is not None
@@ -73,10 +73,10 @@ def test_a_place_stays_with_its_connector() -> None:
 
 @pytest.mark.parametrize("value", [b"[]", b'{"partition":"7","moved_ms":1}', b'{"partition":-1,"moved_ms":1}', b"{}"])
 def test_a_place_that_is_none(value: bytes) -> None:
-    found = applied(connector_record("a", {}), place_record("a", Place(7, 1)))
+    found = applied(connector_record("a", {}), place_record("a", ConnectorPlace(7, 1)))
     with pytest.raises(BrokenRecord):
         found.apply(b"rowtide-partition-a", value, 2)
-    assert found.connectors["a"].place == Place(7, 1)
+    assert found.connectors["a"].place == ConnectorPlace(7, 1)
 
 
 def test_states_of_older_workers_are_read() -> None:

@@ -18,7 +18,7 @@ from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.errors import ConnectorError, SignalError
 from rowtide.connector.fleet.app import create_app
 from rowtide.connector.fleet.configurations import (
-    Place,
+    ConnectorPlace,
     Target,
     connector_record,
     place_record,
@@ -254,7 +254,7 @@ def test_a_signal_follows_a_connector_with_a_label_or_one_that_was_moved(
     mine = {"crew-fleet": range(16), "crew-fleet.ssd": []}
     others = {"crew-fleet": range(16, 32), "crew-fleet.ssd": range(4)}
     fleet.assigned(mine, {"w": mine, "v": others})
-    apply(fleet, place_record("crm", Place(20, 0)), 3)
+    apply(fleet, place_record("crm", ConnectorPlace(20, 0)), 3)
     for name in ("shop", "crm"):
         asyncio.run(fleet.signal(name, value))
     assert written == [
@@ -264,7 +264,7 @@ def test_a_signal_follows_a_connector_with_a_label_or_one_that_was_moved(
     fleet.assigned(mine, {"w": mine})
     with pytest.raises(SignalError, match="no worker of the fleet has the label of connector shop"):
         asyncio.run(fleet.signal("shop", value))
-    apply(fleet, place_record("crm", Place(3, 0)), 4)
+    apply(fleet, place_record("crm", ConnectorPlace(3, 0)), 4)
     for name in ("crm", "unknown"):
         with pytest.raises(SignalError, match=f"connector {name} does not run on this worker"):
             asyncio.run(fleet.signal(name, value))
@@ -275,13 +275,13 @@ def test_a_connector_is_where_it_was_moved(tmp_path: Path) -> None:
     fleet = labelled(tmp_path)
     mine = {"crew-fleet": [7], "crew-fleet.ssd": []}
     fleet.assigned(mine, {"w": mine, "v": {"crew-fleet": [one for one in range(32) if one != 7]}})
-    apply(fleet, place_record("crm", Place(7, 0)), 3)
+    apply(fleet, place_record("crm", ConnectorPlace(7, 0)), 3)
     assert fleet.owns("crm")
     apply(fleet, connector_record("crm", CONNECTOR | {"max.batch.size": "100"}), 4)
     assert fleet.owns("crm"), "with another configuration, too"
     apply(fleet, place_record("crm", None), 5)
     assert fleet.owns("crm") is (partition_of("crm", 32) == 7)
-    apply(fleet, place_record("crm", Place(1000, 0)), 6)
+    apply(fleet, place_record("crm", ConnectorPlace(1000, 0)), 6)
     assert fleet.owns("crm") is (partition_of("crm", 32) == 7), "the topic has fewer partitions"
 
 
@@ -305,7 +305,7 @@ def running(fleet: Fleet, loads: Mapping[str, int | None]) -> None:
     """Add connectors that run with these loads, each in partition 0."""
     for offset, (name, load) in enumerate(loads.items()):
         apply(fleet, connector_record(name, CONNECTOR), 100 + offset)
-        apply(fleet, place_record(name, Place(0, 0)), 200 + offset)
+        apply(fleet, place_record(name, ConnectorPlace(0, 0)), 200 + offset)
         for record in status_records(name, ConnectorStatus("RUNNING", "w:1", 1, "", load, movable=True)):
             fleet._apply("crew-status", *record, offset)
 
@@ -328,7 +328,7 @@ def test_one_connector_moves_and_then_stays(tmp_path: Path, written: list[tuple[
     running(fleet, {"small": 0})
     asyncio.run(fleet._move())
     assert len(written) == 1, "it has just moved"
-    apply(fleet, place_record("big", Place(0, round(time.time() * 1000) + 10**9)), 301)
+    apply(fleet, place_record("big", ConnectorPlace(0, round(time.time() * 1000) + 10**9)), 301)
     running(fleet, {"small": 4_000_000})
     asyncio.run(fleet._move())
     assert [key for _, (key, _), _ in written[1:]] == [b"rowtide-partition-big"], "the clock was wrong then"

@@ -11,7 +11,7 @@ import pytest
 from rowtide.connector.errors import SignalError
 from rowtide.connector.signals.channel import ChannelFailed
 from rowtide.connector.signals.file_channel import FileChannel
-from rowtide.connector.signals.inbox import Received
+from rowtide.connector.signals.inbox import ReceivedSignal
 
 
 def channel(path: Path, start: object = None) -> FileChannel:
@@ -27,7 +27,7 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def ids(received: Iterable[Received]) -> list[str]:
+def ids(received: Iterable[ReceivedSignal]) -> list[str]:
     return [str(one.signal) if isinstance(one.signal, SignalError) else one.signal.id for one in received]
 
 

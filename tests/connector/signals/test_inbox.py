@@ -10,13 +10,13 @@ from rowtide.connector.errors import SignalError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.signals import inbox as inbox_module
 from rowtide.connector.signals.channel import ChannelFailed, ChannelThread
-from rowtide.connector.signals.inbox import Received, SignalInbox, position_of
+from rowtide.connector.signals.inbox import ReceivedSignal, SignalInbox, position_of
 from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.signalling import KEPT, RecentNotifications, Signalling
 
 
-def received(name: str, position: int | None = None) -> Received:
-    return Received(Signal(name, "log", {}, "kafka"), "kafka", position)
+def received(name: str, position: int | None = None) -> ReceivedSignal:
+    return ReceivedSignal(Signal(name, "log", {}, "kafka"), "kafka", position)
 
 
 def test_what_has_a_position_is_forgotten_at_the_end_of_a_run() -> None:
@@ -32,7 +32,7 @@ def test_what_has_a_position_is_forgotten_at_the_end_of_a_run() -> None:
 def test_a_signal_that_comes_at_the_end_of_a_run_stays() -> None:
     inbox = SignalInbox()
 
-    class Late(Received):
+    class Late(ReceivedSignal):
         """While its position is read, another thread puts a signal."""
 
         def __getattribute__(self, name: str) -> object:
@@ -71,13 +71,13 @@ def test_the_last_notifications_are_kept() -> None:
 class Channel:
     """A channel of this test."""
 
-    polls: list[list[Received] | Exception]
+    polls: list[list[ReceivedSignal] | Exception]
     name: str = "kafka"
     positions: list[object] = field(default_factory=list)
     done: threading.Event = field(default_factory=threading.Event)
     closed: threading.Event = field(default_factory=threading.Event)
 
-    def poll(self) -> Iterable[Received]:
+    def poll(self) -> Iterable[ReceivedSignal]:
         if not self.polls:
             self.done.set()
             return []

@@ -9,7 +9,7 @@ from rowtide.connector.config.model import SnapshotFlags
 from rowtide.connector.errors import HistoryMissing, PositionPurged, SnapshotError
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.snapshot import Decision, decide
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.connector.source.position.rules import PositionCheck
 from rowtide.schema_history.model import TableId
 
@@ -31,7 +31,7 @@ def decided(
     return decide(SnapshotMode(mode), offset, history_exists=history, position=position, resumable=resumable)
 
 
-def state(*left: TableToRead) -> SourceOffset:
+def state(*left: IncrementalTable) -> SourceOffset:
     """The position of an interrupted snapshot that can continue."""
     return replace(INTERRUPTED, carried=SnapshotState(left).carried(None))
 
@@ -125,7 +125,7 @@ def test_configuration_based_follows_its_flags() -> None:
         found("dsTEE", INTERRUPTED, history=True)
 
 
-LEFT = TableToRead.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
+LEFT = IncrementalTable.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
 RESUMABLE = state(LEFT)
 
 
@@ -168,7 +168,7 @@ def test_every_mode_is_covered() -> None:
 @pytest.mark.parametrize("mode", ["initial", "initial_only"])
 def test_a_position_with_a_prepared_xa_transaction_goes_on_as_any_other(mode: str) -> None:
     """It is stored within the position before the transaction, which alone is marked as one of an initial snapshot."""
-    left = TableToRead.of_initial_snapshot(TableId("d", "t"), None, "id int None", 0)
+    left = IncrementalTable.of_initial_snapshot(TableId("d", "t"), None, "id int None", 0)
     prepared = PreparedXa("X'61',X'',1", "binlog.000003", 500, replace(DONE, pos=500))
     stored = replace(DONE, prepared=(prepared,), carried=SnapshotState((left,)).carried(None))
     found = decided(mode, SourceOffset.from_json(stored.to_json()), resumable=True)

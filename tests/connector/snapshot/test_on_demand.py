@@ -13,7 +13,7 @@ from rowtide.connector.records.offset import UNFINISHED, SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.snapshot_requests import snapshot_request, stop_request
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -33,7 +33,7 @@ class Part:
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
         self.active = self.due = self.has_view = False
-        self.tables: tuple[TableToRead, ...] = ()
+        self.tables: tuple[IncrementalTable, ...] = ()
         self.watched: TableId | None = None
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -131,7 +131,7 @@ def test_a_signal_makes_what_it_concerns(data: dict[str, Any], made: str, action
 
 def test_tables_are_added_to_the_incremental_snapshots() -> None:
     stream = Stream()
-    tables = [TableToRead("d.x", X, "s")]
+    tables = [IncrementalTable("d.x", X, "s")]
     assert list(stream.snapshots.add(tables, "s", AT)) == ["output of add"]
     assert stream.made == ["incremental"]
 

@@ -8,7 +8,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.connector.snapshot.structure.writer import StructureWriter
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -17,9 +17,9 @@ from tests.support.configurations import PROPERTIES
 
 RUNNING, DONE = SourceOffset("b", 1, snapshot="INITIAL"), SourceOffset("b", 1)
 STATEMENTS = [
-    Statement("CREATE DATABASE `d` CHARSET utf8mb4 COLLATE utf8mb4_bin", "d"),
-    Statement("CREATE TABLE `t` (a INT)", "d", TableId("d", "t"), creates=True),
-    Statement("CREATE TABLE `u` (a INT)", "d", TableId("d", "u"), creates=True),
+    StructureStatement("CREATE DATABASE `d` CHARSET utf8mb4 COLLATE utf8mb4_bin", "d"),
+    StructureStatement("CREATE TABLE `t` (a INT)", "d", TableId("d", "t"), creates=True),
+    StructureStatement("CREATE TABLE `u` (a INT)", "d", TableId("d", "u"), creates=True),
 ]
 
 

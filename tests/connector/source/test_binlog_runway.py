@@ -15,8 +15,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import binlog_end, binlog_runway
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.source.binlog_runway import (
+    BinlogRetention,
     Limit,
-    Retention,
     RetentionUnknown,
     Runway,
     RunwayQuery,
@@ -34,13 +34,13 @@ NOW = 900.0
 AGE, SIZE = Limit(3600, "age=3600"), Limit(2000, "size=2000")
 
 
-def computed(file: str, given: Retention) -> Runway | None:
+def computed(file: str, given: BinlogRetention) -> Runway | None:
     return runway(FILES, file, given, STARTED.__getitem__, NOW)
 
 
 @pytest.mark.parametrize(("file", "seconds"), [("b.1", 2800), ("b.2", 3400), ("b.3", 3600)])
 def test_age_counts_from_the_end_of_a_file(file: str, seconds: float) -> None:
-    assert computed(file, Retention(AGE)) == Runway(file, seconds, 3600, "age=3600")
+    assert computed(file, BinlogRetention(AGE)) == Runway(file, seconds, 3600, "age=3600")
 
 
 @pytest.mark.parametrize(
@@ -48,32 +48,32 @@ def test_age_counts_from_the_end_of_a_file(file: str, seconds: float) -> None:
     [("b.1", 300 / (1700 / 900), 2000 / (1700 / 900)), ("b.2", 1300 / (700 / 800), 2000 / (700 / 800))],
 )
 def test_size_counts_at_the_rate_since_the_file_began(file: str, seconds: float, full: float) -> None:
-    found = computed(file, Retention(None, SIZE))
+    found = computed(file, BinlogRetention(None, SIZE))
     assert found == Runway(file, pytest.approx(seconds), pytest.approx(full), "size=2000")
 
 
 def test_the_nearer_limit_counts() -> None:
-    found = computed("b.1", Retention(AGE, SIZE))
+    found = computed("b.1", BinlogRetention(AGE, SIZE))
     assert found is not None
     assert found.reason == "size=2000"
 
 
 def test_without_a_limit_the_server_deletes_nothing() -> None:
-    found = computed("b.1", Retention())
+    found = computed("b.1", BinlogRetention())
     assert found == Runway("b.1")
     assert not found.short
     assert found.text == "the server deletes no binlog files by itself"
 
 
 def test_a_file_that_is_due_has_no_runway() -> None:
-    found = runway(FILES, "b.1", Retention(Limit(500, "age=500")), STARTED.__getitem__, NOW)
+    found = runway(FILES, "b.1", BinlogRetention(Limit(500, "age=500")), STARTED.__getitem__, NOW)
     assert found == Runway("b.1", 0.0, 500, "age=500")
     assert found.short
     assert found.text == "the server may delete b.1 at any moment, or has done so (age=500)"
 
 
 def test_a_file_that_the_server_does_not_have() -> None:
-    assert computed("b.0", Retention(AGE)) is None
+    assert computed("b.0", BinlogRetention(AGE)) is None
 
 
 @pytest.mark.parametrize(
@@ -114,19 +114,25 @@ class Server:
     [
         (
             {"binlog_expire_logs_seconds": "2592000", "expire_logs_days": "0"},
-            Retention(Limit(2592000, "binlog_expire_logs_seconds=2592000")),
+            BinlogRetention(Limit(2592000, "binlog_expire_logs_seconds=2592000")),
         ),
-        ({"binlog_expire_logs_seconds": "2592000", "binlog_expire_logs_auto_purge": "OFF"}, Retention()),
-        ({"expire_logs_days": "1.500000"}, Retention(Limit(129_600, "expire_logs_days=1.500000"))),  # MariaDB 10.5
+        ({"binlog_expire_logs_seconds": "2592000", "binlog_expire_logs_auto_purge": "OFF"}, BinlogRetention()),
+        (
+            {"expire_logs_days": "1.500000"},
+            BinlogRetention(Limit(129_600, "expire_logs_days=1.500000")),
+        ),  # MariaDB 10.5
         (
             {"expire_logs_days": "0.000000", "binlog_expire_logs_seconds": "0", "max_binlog_total_size": "5000"},
-            Retention(None, Limit(5000, "max_binlog_total_size=5000")),  # MariaDB 11.4
+            BinlogRetention(None, Limit(5000, "max_binlog_total_size=5000")),  # MariaDB 11.4
         ),
-        ({"binlog_space_limit": "7000"}, Retention(None, Limit(7000, "binlog_space_limit=7000"))),  # Percona Server
-        ({"basedir": "/usr/"}, Retention()),
+        (
+            {"binlog_space_limit": "7000"},
+            BinlogRetention(None, Limit(7000, "binlog_space_limit=7000")),
+        ),  # Percona Server
+        ({"basedir": "/usr/"}, BinlogRetention()),
     ],
 )
-def test_settings_of_servers(variables: dict[str, str], expected: Retention) -> None:
+def test_settings_of_servers(variables: dict[str, str], expected: BinlogRetention) -> None:
     assert retention(cast("Any", Server(variables))) == expected
 
 

@@ -14,7 +14,7 @@ from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.client import client as client_module
 from rowtide.databus.client import start as start_module
 from rowtide.databus.client.dump import DumpReader
-from rowtide.databus.client.offset_file import Progress, load
+from rowtide.databus.client.offset_file import ClientProgress, load
 from rowtide.databus.client.start import DumpStart, find_start
 from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.discovery import DumpDescriptor
@@ -124,7 +124,7 @@ def test_an_acknowledgement_that_was_not_saved_can_be_repeated(settings: ClientS
             client.ack(event)
         settings.offset_file.parent.mkdir()
         client.ack(event)
-    assert load(settings.offset_file) == Progress(Position(FILE, 100), 0)
+    assert load(settings.offset_file) == ClientProgress(Position(FILE, 100), 0)
 
 
 def test_an_event_of_an_earlier_client_acknowledges_nothing_behind_it(settings: ClientSettings, of: list[Sent]) -> None:
@@ -138,7 +138,7 @@ def test_an_event_of_an_earlier_client_acknowledges_nothing_behind_it(settings: 
         client.get_event(0.0)
         client.get_event(0.0)
         client.ack(third)
-    assert load(settings.offset_file) == Progress(third.header.position, third.offset or 0)
+    assert load(settings.offset_file) == ClientProgress(third.header.position, third.offset or 0)
 
 
 def test_equal_positions_with_other_rows_are_no_repeats(settings: ClientSettings, of: list[Sent]) -> None:
@@ -147,7 +147,7 @@ def test_equal_positions_with_other_rows_are_no_repeats(settings: ClientSettings
     with Client(settings) as client:
         assert rest(client) == ["1", "2", "3"]
     settings.offset_file.parent.mkdir()
-    settings.offset_file.write_text(Progress(Position(FILE, 200), 1).encoded())
+    settings.offset_file.write_text(ClientProgress(Position(FILE, 200), 1).encoded())
     with Client(settings) as client:
         assert rest(client) == ["3"]
 
@@ -192,7 +192,7 @@ def test_events_of_another_server_from_the_end_of_a_dump_on_are_not_dropped(
                 client.get_event(0.0)
     monkeypatch.undo()
     progress = load(settings.offset_file)
-    assert progress == Progress(Position("binlog.000009", 400), 1, inclusive=True, dump_end=2)
+    assert progress == ClientProgress(Position("binlog.000009", 400), 1, inclusive=True, dump_end=2)
     monkeypatch.setattr(client_module, "EventTopic", lambda _name, _kafka: _Topic(of))
     with Client(settings) as client:
         assert rest(client) == ["101", "201"]
@@ -245,10 +245,10 @@ def test_a_dump_is_saved_once_it_is_read_and_acknowledged(
                     assert load(settings.offset_file) is None
                 event = client.get_event(5)
                 client.ack(row)
-                assert load(settings.offset_file) == Progress(Position("binlog.000009", 100), 0, inclusive=True)
+                assert load(settings.offset_file) == ClientProgress(Position("binlog.000009", 100), 0, inclusive=True)
                 client.ack(event)
                 client.ack(row)
-        assert load(settings.offset_file) == Progress(Position("binlog.000009", 100), 0)
+        assert load(settings.offset_file) == ClientProgress(Position("binlog.000009", 100), 0)
 
 
 def test_nothing_behind_a_damaged_line_of_a_dump_is_handed_over() -> None:

@@ -27,7 +27,7 @@ from rowtide.databus.events import Position, RowsEvent
 from rowtide.databus.server.dumps import dumping as dumping_module
 from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
-from rowtide.databus.server.dumps.publication import Reading
+from rowtide.databus.server.dumps.publication import PublishedPosition
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import Registration, ServerNodes
 from tests.support.canal.server import until
@@ -243,7 +243,7 @@ def test_a_server_gives_way_to_one_of_the_original(cluster: Servers, client: Kaz
 
 
 PLACE = SourceOffset("binlog.000003", 500, server="1")
-READING = Reading("a stream", PLACE, 3, 3)
+READING = PublishedPosition("a stream", PLACE, 3, 3)
 
 
 class _Source:

@@ -18,7 +18,7 @@ from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.discovery import ROOT, DumpDescriptor, KeepAlive
 from rowtide.databus.errors import DumpError
 from rowtide.databus.events import Position, RowsEvent
-from rowtide.databus.server.dumps.publication import Reading
+from rowtide.databus.server.dumps.publication import PublishedPosition
 from rowtide.databus.server.dumps.source import Dump, DumpPart
 from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
@@ -40,7 +40,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PLACE = SourceOffset("binlog.000001", 4, server="1")
-READING = Reading("a stream", PLACE, 0, 0)
+READING = PublishedPosition("a stream", PLACE, 0, 0)
 
 
 class _Source:

@@ -22,7 +22,7 @@ from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.recovery.session_settings import required_sessions
-from rowtide.schema_history.recovery.table_history import HistoryEntry, TableHistory
+from rowtide.schema_history.recovery.table_history import RecordedStructure, TableHistory
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_record import RecordedTable, history_record
@@ -273,7 +273,7 @@ def test_a_summary_has_every_field_of_a_table_history() -> None:
     assert [field.name for field in fields(TableHistory)] == ["id", "entries", "recorded"]
     assert [field.name for field in fields(RecordedTable)] == ["kind", "id", "previous_id", "packed", "comment"]
     entry = ["ddl", "database", "databases", "sources", "recorded", "renamed", "session"]
-    assert [field.name for field in fields(HistoryEntry)] == entry
+    assert [field.name for field in fields(RecordedStructure)] == entry
 
 
 def test_a_long_chain_of_tables_created_like_each_other() -> None:

@@ -21,12 +21,12 @@ from rowtide_stack import MariaDB, MySQL, SqlServer
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.protocol.replication.commands import NON_BLOCK
-from rowtide.connector.protocol.replication.request import Replica, StreamRequest
+from rowtide.connector.protocol.replication.request import ReplicaRegistration, StreamRequest
 from rowtide.connector.protocol.replication.session import ReplicationSession, ServerError, StreamEnded
 from rowtide.connector.source.connection import log_in
 from tests.support.configurations import PROPERTIES
 
-REPLICA = Replica(184054, "8f3a2f6e-2f0b-5d5c-9c3e-4f1a0e6f5b11", "rowtide-recorded", "", 3306)
+REPLICA = ReplicaRegistration(184054, "8f3a2f6e-2f0b-5d5c-9c3e-4f1a0e6f5b11", "rowtide-recorded", "", 3306)
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Recording:
         """Read a file."""
         head, *lines = path.read_text().splitlines()
         fields = json.loads(head)
-        request = StreamRequest(**{**fields, "replica": Replica(**fields["replica"])})
+        request = StreamRequest(**{**fields, "replica": ReplicaRegistration(**fields["replica"])})
         return cls(request, [(line[0], bytes.fromhex(line[2:])) for line in lines])
 
 

@@ -9,7 +9,7 @@ import threading
 from multiprocessing.connection import Connection
 
 from rowtide.connector.engine.decoding.memory import SharedMemory
-from rowtide.connector.engine.decoding.worker import LogWatch, Worker
+from rowtide.connector.engine.decoding.worker import DecoderWorker, LogWatch
 
 __all__ = ["DecoderThread"]
 
@@ -36,7 +36,7 @@ class DecoderThread:
         connection, memory = self._descriptors
         with Connection(connection) as parent:
             try:
-                Worker(parent, SharedMemory(memory), self._logged).run()
+                DecoderWorker(parent, SharedMemory(memory), self._logged).run()
             except (EOFError, ConnectionError):
                 return
             finally:

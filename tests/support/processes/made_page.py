@@ -18,7 +18,7 @@ from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.delivery.event_store import StoreUse
 from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.signals.signalling import Signalling
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.connector.snapshot.status import TableProgress
 from rowtide.connector.source.binlog_runway import Runway
 from rowtide.connector.worker.status import Status
@@ -248,7 +248,7 @@ def _statuses() -> list[Status]:
         "lag_bytes": 81_234,
     }
     idle = replace(reads, idle=True)
-    left = SnapshotState((TableToRead("shop.orders", TableId("shop", "orders"), "s-1"),))
+    left = SnapshotState((IncrementalTable("shop.orders", TableId("shop", "orders"), "s-1"),))
     reading = replace(OFFSET, carried=left.carried(None))
     return [
         status(name="shop", reader=reads, delivery=sent, queue=queue, snapshot=tables, **{**common, "stored": reading}),

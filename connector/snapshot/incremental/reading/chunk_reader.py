@@ -28,7 +28,7 @@ _MAX_ROWS = 1 << 16
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 10.0
 
 
-class Ready(Enum):
+class ScanStep(Enum):
     """A worker is ready for the next step of a scan."""
 
     BEGUN = auto()
@@ -37,7 +37,7 @@ class Ready(Enum):
     """The next chunk can be read while the stream waits; see :meth:`ChunkReader.hold`."""
 
 
-Found = tuple[Scan, ReadChunk | Failed | Ready]
+Found = tuple[Scan, ReadChunk | Failed | ScanStep]
 """What a worker has found."""
 
 
@@ -170,7 +170,7 @@ class ChunkReader:
             if not scan.begun:
                 if (mark := self._mark) is not None:
                     worker.begin(scan, mark)
-                self._done(scan, Ready.BEGUN)
+                self._done(scan, ScanStep.BEGUN)
                 return
             bound = worker.bound(scan)
             with self._changed:
@@ -209,16 +209,16 @@ class ChunkReader:
             self._done(scan, Failed(f"{type(error).__name__}: {error}"))
 
     def _await_hold(self, scan: Scan) -> None:
-        self.found.append((scan, Ready.TO_READ))
+        self.found.append((scan, ScanStep.TO_READ))
         self._changed.wait_for(lambda: self._closed or self._scan is not scan or scan.waiting)
 
     def _wait(self, scan: Scan, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._scan is not scan, seconds)
 
-    def _done(self, scan: Scan, found: ReadChunk | Failed | Ready) -> None:
+    def _done(self, scan: Scan, found: ReadChunk | Failed | ScanStep) -> None:
         with self._changed:
-            if found is Ready.BEGUN:
+            if found is ScanStep.BEGUN:
                 scan.cutting = False
             elif isinstance(found, Failed):
                 scan.failed = True

@@ -13,7 +13,7 @@ from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.databus.discovery import DumpDescriptor
 from rowtide.databus.errors import DatabusError, DiscoveryError
 from rowtide.databus.server.dumps.folder import DumpFolder
-from rowtide.databus.server.dumps.publication import Publication, Reading
+from rowtide.databus.server.dumps.publication import Publication, PublishedPosition
 from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.registration import Registration
 
@@ -48,7 +48,7 @@ class Dumping:
         folder: DumpFolder,
         registration: Registration,
         interval_s: float | None,
-        reading: Callable[[], Reading | None],
+        reading: Callable[[], PublishedPosition | None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._source = source
@@ -120,7 +120,7 @@ class Dumping:
             found.close()
         return found is not None
 
-    def _make(self, term: int, first: Reading) -> None:
+    def _make(self, term: int, first: PublishedPosition) -> None:
         begin = self._clock()
         name = self._folder.new_name()
         publication = Publication(first, self._clock)

@@ -25,7 +25,7 @@ _LONGEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PublishedPosition:
     """The progress of a connector in reading and publishing.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reading:
     delivered: int
 
 
-def reading_of(task: ConnectorTask) -> Reading | None:
+def reading_of(task: ConnectorTask) -> PublishedPosition | None:
     """Return the progress of a connector in reading and publishing; ``None`` while no stream is open."""
     run = task.current
     reader, components = run.reader, run.components
@@ -50,7 +50,7 @@ def reading_of(task: ConnectorTask) -> Reading | None:
     if reader is None or components is None or position is None:
         return None
     store = components.store
-    return Reading((reader, reader.place.servers), position, store.last_sequence, store.acknowledged)
+    return PublishedPosition((reader, reader.place.servers), position, store.last_sequence, store.acknowledged)
 
 
 class Publication:
@@ -61,12 +61,12 @@ class Publication:
         clock: returns the time in seconds.
     """
 
-    def __init__(self, first: Reading, clock: Callable[[], float]) -> None:
+    def __init__(self, first: PublishedPosition, clock: Callable[[], float]) -> None:
         self._first = first
         self._clock = clock
         self._taken: SourceOffset | None = None
         self._sequence: int | None = first.sequence
-        self._progress: Reading | None = None
+        self._progress: PublishedPosition | None = None
         self._began = self._moved = clock()
         self._warned = False
 
@@ -89,7 +89,7 @@ class Publication:
         self._taken, self._sequence = taken, None
         self._began = self._moved = self._clock()
 
-    def verify(self, reading: Reading | None) -> None:
+    def verify(self, reading: PublishedPosition | None) -> None:
         """Check that the connector still reads from the same server.
 
         Raises:
@@ -101,7 +101,7 @@ class Publication:
                 f"{_place(self._first.position)}, and is at {_place(reading.position)}"
             )
 
-    def is_complete(self, reading: Reading | None, connector: str) -> bool:
+    def is_complete(self, reading: PublishedPosition | None, connector: str) -> bool:
         """Return whether the topic has all awaited events.
 
         Args:
@@ -119,7 +119,7 @@ class Publication:
             self._sequence = reading.sequence
         return self._sequence is not None and reading.delivered >= self._sequence
 
-    def _watch(self, reading: Reading | None) -> None:
+    def _watch(self, reading: PublishedPosition | None) -> None:
         now = self._clock()
         if reading is not None and reading != self._progress:
             self._progress, self._moved = reading, now

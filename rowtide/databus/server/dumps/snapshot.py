@@ -18,7 +18,7 @@ from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader
 from rowtide.connector.snapshot import Decision
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
-from rowtide.connector.snapshot.structure.plan import Statement
+from rowtide.connector.snapshot.structure.plan import StructureStatement
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.server_queries import ListedTable
 from rowtide.connector.source.session import Session
@@ -98,7 +98,7 @@ class DumpSnapshot(Snapshot):
 
     _server: tuple[str, str] | None = None  # what identifies the server, and its ``server_id``
 
-    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[Statement]:
+    def statements(self, session: Session, listed: Sequence[ListedTable]) -> list[StructureStatement]:
         """Yield the statements of any snapshot, and note the server."""
         identity = server_queries.server_identity(session.client, mariadb=session.mariadb)
         self._server = identity, server_queries.server_id(session)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from rowtide.connector.engine.decoding.chunks import Boundary, Chunk, FoundTable, Piece, Splitter
+from rowtide.connector.engine.decoding.chunks import Boundary, EventChunk, FoundTable, Piece, Splitter
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events.classes import TableMap
@@ -48,12 +48,12 @@ def test_the_pieces_are_the_stream(name: str, cuts: bool) -> None:
         pieces = stream.split(limit, cuts=cuts)
         assert [packet for piece in pieces for packet in piece.packets] == stream.packets
         assert all(piece.packets for piece in pieces)
-        chunks = [piece for piece in pieces if isinstance(piece, Chunk)]
+        chunks = [piece for piece in pieces if isinstance(piece, EventChunk)]
         assert cuts or not any(chunk.head or chunk.end.events for chunk in chunks)
 
 
 def test_a_chunk_begins_where_the_one_before_ends() -> None:
-    chunks = [piece for piece in Stream("transactions").split(300) if isinstance(piece, Chunk)]
+    chunks = [piece for piece in Stream("transactions").split(300) if isinstance(piece, EventChunk)]
     assert len(chunks) > 5
     assert any(chunk.head for chunk in chunks)
     for chunk, following in pairwise(chunks):

@@ -10,11 +10,11 @@ import pytest
 
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.decoding import memory, parallel_pipeline, processes, worker
-from rowtide.connector.engine.decoding.chunks import Chunk
+from rowtide.connector.engine.decoding.chunks import EventChunk
 from rowtide.connector.engine.decoding.forms import RecordForm
-from rowtide.connector.engine.decoding.messages import Request, State
+from rowtide.connector.engine.decoding.messages import ChunkRequest, ChunkState
 from rowtide.connector.engine.decoding.processes import DecoderProcesses, Task
-from rowtide.connector.engine.decoding.worker import Worker
+from rowtide.connector.engine.decoding.worker import DecoderWorker
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.replay import replay_as
 from rowtide.connector.errors import ConnectorError
@@ -99,10 +99,10 @@ def test_chunks_of_few_events_have_the_results_of_one_process(
     name: str, monkeypatch: pytest.MonkeyPatch, logged: Logged
 ) -> None:
     make_chunks(monkeypatch, 400)
-    chunks: list[Chunk] = []
+    chunks: list[EventChunk] = []
     submit = DecoderProcesses.submit
 
-    def submitted(self: DecoderProcesses, chunk: Chunk, form: FormatDescription) -> Task:
+    def submitted(self: DecoderProcesses, chunk: EventChunk, form: FormatDescription) -> Task:
         chunks.append(chunk)
         return submit(self, chunk, form)
 
@@ -117,14 +117,14 @@ def test_chunks_of_few_events_have_the_results_of_one_process(
 def test_a_process_that_fails_at_the_end_of_a_part_goes_on(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
     """Its slots become free; without one, it would wait forever, and its parent for it."""
     make_chunks(monkeypatch, 400)
-    failures, state = [MemoryError] * (memory.SLOTS + 1), Worker._state
+    failures, state = [MemoryError] * (memory.SLOTS + 1), DecoderWorker._state
 
-    def failing(self: Worker, pipeline: Pipeline) -> State:
+    def failing(self: DecoderWorker, pipeline: Pipeline) -> ChunkState:
         if failures:
             raise failures.pop()
         return state(self, pipeline)
 
-    monkeypatch.setattr(Worker, "_state", failing)
+    monkeypatch.setattr(DecoderWorker, "_state", failing)
     case = Case("keys")
     settings = pipeline_settings(from_properties(case.properties()), "run")
     assert_same(case, settings, logged, 1)
@@ -134,14 +134,14 @@ def test_a_process_that_fails_at_the_end_of_a_part_goes_on(monkeypatch: pytest.M
 def test_a_chunk_of_many_parts_has_the_results_of_one_process(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
     make_chunks(monkeypatch, 2000)
     monkeypatch.setattr(worker, "_PART_BYTES", 1)
-    waits: list[Worker] = []
-    wait = Worker._wait_until_read
+    waits: list[DecoderWorker] = []
+    wait = DecoderWorker._wait_until_read
 
-    def waiting(self: Worker) -> None:
+    def waiting(self: DecoderWorker) -> None:
         waits.append(self)
         wait(self)
 
-    monkeypatch.setattr(Worker, "_wait_until_read", waiting)
+    monkeypatch.setattr(DecoderWorker, "_wait_until_read", waiting)
     case = Case("keys")
     settings = pipeline_settings(from_properties(case.properties()), "run")
     assert_same(case, settings, logged, 2)
@@ -150,20 +150,20 @@ def test_a_chunk_of_many_parts_has_the_results_of_one_process(monkeypatch: pytes
 
 def test_chunks_of_one_statement_share_a_pipeline(monkeypatch: pytest.MonkeyPatch, logged: Logged) -> None:
     make_chunks(monkeypatch, 1)
-    requests: list[Request] = []
-    made: list[Request] = []
-    pipeline, new_pipeline = Worker._pipeline, Worker._new_pipeline
+    requests: list[ChunkRequest] = []
+    made: list[ChunkRequest] = []
+    pipeline, new_pipeline = DecoderWorker._pipeline, DecoderWorker._new_pipeline
 
-    def requested(self: Worker, request: Request) -> Pipeline:
+    def requested(self: DecoderWorker, request: ChunkRequest) -> Pipeline:
         requests.append(request)
         return pipeline(self, request)
 
-    def newly_made(self: Worker, request: Request) -> Pipeline:
+    def newly_made(self: DecoderWorker, request: ChunkRequest) -> Pipeline:
         made.append(request)
         return new_pipeline(self, request)
 
-    monkeypatch.setattr(Worker, "_pipeline", requested)
-    monkeypatch.setattr(Worker, "_new_pipeline", newly_made)
+    monkeypatch.setattr(DecoderWorker, "_pipeline", requested)
+    monkeypatch.setattr(DecoderWorker, "_new_pipeline", newly_made)
     case = Case("transactions")
     settings = pipeline_settings(from_properties(case.properties()), "run")
     settings = replace(settings, transaction_metadata=False)  # with it, transactions are not cut

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
-from rowtide.connector.check import Report
+from rowtide.connector.check import CheckReport
 from rowtide.connector.check.facts import ServerFacts, TableFact
 from rowtide.connector.check.topic_checks import captured_tables
 from rowtide.connector.config import Configuration, from_properties
@@ -100,8 +100,8 @@ def test_rowtide_check_lists_the_tables_that_a_signal_has_set(tmp_path: Path, mo
     FileOffsetStore(offsets, sent.config.name, sent.config.topics.prefix).save(sent.stored)
     facts = tuple(TableFact("d", name) for name in "abc")
 
-    def checked(configuration: Configuration, *_: object, **__: object) -> Report:
-        return Report([], captured_tables(configuration, facts, {}), reached=True)
+    def checked(configuration: Configuration, *_: object, **__: object) -> CheckReport:
+        return CheckReport([], captured_tables(configuration, facts, {}), reached=True)
 
     seen: list[list[str]] = []
     monkeypatch.setattr("rowtide.connector.check.check", checked)

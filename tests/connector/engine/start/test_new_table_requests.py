@@ -23,7 +23,7 @@ from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables, with_renamed, with_unread
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -40,10 +40,10 @@ class Snapshots:
     """Incremental snapshots that read nothing."""
 
     def __init__(self) -> None:
-        self.tables: tuple[TableToRead, ...] = ()
+        self.tables: tuple[IncrementalTable, ...] = ()
         self.progress: Progress | None = None
 
-    def add(self, tables: Sequence[TableToRead], request_id: str, at: SourceOffset) -> Iterable[Any]:
+    def add(self, tables: Sequence[IncrementalTable], request_id: str, at: SourceOffset) -> Iterable[Any]:
         assert replace(at, carried=None) == AT
         assert {table.signal_id for table in tables} == {request_id}
         self.tables = (*self.tables, *tables)
@@ -180,7 +180,7 @@ def test_a_table_that_gets_a_captured_name_is_requested() -> None:
 
 def test_a_table_that_is_being_read_is_not_requested_again() -> None:
     run = Run()
-    run.snapshots.tables = (TableToRead("d.x", X, "s"),)
+    run.snapshots.tables = (IncrementalTable("d.x", X, "s"),)
     run.enter()
     run.run()
     assert run.requested() == ["d.x"]
@@ -189,7 +189,7 @@ def test_a_table_that_is_being_read_is_not_requested_again() -> None:
 @pytest.mark.parametrize("taken", [False, True])
 def test_a_table_that_is_renamed_while_it_waits_is_requested_by_its_new_name(*, taken: bool) -> None:
     run = Run()
-    run.snapshots.tables = (TableToRead("d.other", TableId("d", "other"), "s"),)
+    run.snapshots.tables = (IncrementalTable("d.other", TableId("d", "other"), "s"),)
     run.enter()
     if taken:  # otherwise it is renamed before the next boundary
         run.run()

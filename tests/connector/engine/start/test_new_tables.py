@@ -12,7 +12,7 @@ from rowtide.connector.engine.start.new_tables import plan_new_tables, unread_ta
 from rowtide.connector.engine.start.table_lookup import new_tables_at_start
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.read_tables import ReadTables
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -128,7 +128,7 @@ def test_rows_that_no_snapshot_reads_are_not_read() -> None:
 
 
 def start(known: ReadTables | None, *reading: TableId) -> SourceOffset:
-    state = SnapshotState(tuple(TableToRead(str(one), one, "s") for one in reading))
+    state = SnapshotState(tuple(IncrementalTable(str(one), one, "s") for one in reading))
     carried = state.carried({} if known is None else known.carried(None))
     return SourceOffset("b.000001", 4, carried=carried)
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from rowtide.connector.snapshot.chunks.table_parts import Part, TableParts, TableToRead, key_ranges
+from rowtide.connector.snapshot.chunks.table_parts import TablePart, TableParts, TableToRead, key_ranges
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.connector.source.server_queries import ListedTable
 from rowtide.schema_history.catalog.tables import Tables
@@ -49,7 +49,7 @@ def test_the_parts_of_two_tables(count: int) -> None:
 
     cut, whole = table("id INT PRIMARY KEY", None), table("id INT")
     parts = TableParts([cut, whole], 3)
-    taken: list[Part] = []
+    taken: list[TablePart] = []
     while (part := parts.take(query)) is not None:
         taken.append(part)
     assert parts.current is None

@@ -19,10 +19,10 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.snapshot_requests import rows_request, snapshot_request, stop_request
 from rowtide.connector.snapshot.incremental.read_chunks.chunk_records import ClosedWindows
-from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, Ready
+from rowtide.connector.snapshot.incremental.reading.chunk_reader import Found, ScanStep
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, Failed, Mark, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.snapshots import IncrementalSnapshots
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.connector.snapshot.status import SnapshotStatus
 from rowtide.envelope.table import RecordRules
 from rowtide.schema_history.catalog.tables import Tables
@@ -121,7 +121,7 @@ class Run:
         scan.begun, scan.last, scan.lower, scan.number = True, (last,), (upper,), 1
         blocks = [Block([scan.table.reader(names).row(payload)], payload, single=True) for payload in payloads]
         read = ReadChunk(Chunk(0, None, (upper,)), 0, blocks, names, AT, None)
-        self.reader.found += [(scan, Ready.BEGUN), (scan, read)]
+        self.reader.found += [(scan, ScanStep.BEGUN), (scan, read)]
         return list(self.snapshots.run(self.pipeline))
 
 
@@ -158,7 +158,7 @@ def test_a_key_that_changes_while_a_table_is_read_begins_it_again() -> None:
     run = Run()
     run.read_chunk("500", "1000")
     run.statement("ALTER TABLE d.t MODIFY id BIGINT")
-    run.reader.found.append((run.reader.scan, Ready.BEGUN))  # type: ignore[arg-type]
+    run.reader.found.append((run.reader.scan, ScanStep.BEGUN))  # type: ignore[arg-type]
     assert run.scan().lower is None
 
 
@@ -168,7 +168,7 @@ def test_a_table_that_is_altered_all_the_time_is_reported_until_a_chunk_is_read(
         run.scan()
         assert run.status.by_name["d.t"].problem is None
         run.statement(f"ALTER TABLE d.t ADD COLUMN c{number} INT")
-        run.reader.found.append((run.reader.scan, Ready.BEGUN))  # type: ignore[arg-type]
+        run.reader.found.append((run.reader.scan, ScanStep.BEGUN))  # type: ignore[arg-type]
     run.scan()
     assert str(run.status.by_name["d.t"].problem).startswith("table d.t makes no progress: its last chunk was read 8 ")
     run.read_chunk("500", "1000")
@@ -186,7 +186,7 @@ def test_a_chunk_whose_rows_have_changed_is_read_while_the_stream_waits() -> Non
     block = Block([scan.table.reader(["id", "other"]).row(payload)], payload, single=True)
     read = ReadChunk(Chunk(0, None, ("500",)), 0, [block], ["id", "other"], AT, None, AT)
     run.reader.read_in_hold = [(scan, read)]
-    run.reader.found.append((scan, Ready.TO_READ))
+    run.reader.found.append((scan, ScanStep.TO_READ))
     (rows,) = run.snapshots.run(run.pipeline)
     assert isinstance(rows, Batch)
     assert len(rows.messages) == 1
@@ -242,7 +242,7 @@ def test_rows_cut_by_another_column_have_their_own_key() -> None:
 
 def interrupted(lower: str | None) -> SourceOffset:
     """The position of an initial snapshot that has read table ``d.t`` up to a key."""
-    left = TableToRead.of_initial_snapshot(TableId("d", "t"), lower and (lower,), "id int None", 400)  # type: ignore[arg-type]
+    left = IncrementalTable.of_initial_snapshot(TableId("d", "t"), lower and (lower,), "id int None", 400)  # type: ignore[arg-type]
     return replace(AT, carried=SnapshotState((left,)).carried(None))
 
 

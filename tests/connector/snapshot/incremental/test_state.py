@@ -10,15 +10,15 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.signals.signal import Signal
 from rowtide.connector.signals.snapshot_requests import stop_request
 from rowtide.connector.snapshot.incremental.requests import stopped_tables
-from rowtide.connector.snapshot.incremental.state import SnapshotState, TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable, SnapshotState
 from rowtide.schema_history.model import TableId
 
-BIG = TableToRead(
+BIG = IncrementalTable(
     "d.big", TableId("d", "big"), "s1", "a > 1", None, begun=True, last=("18446744073709551615",), lower=("7",), rows=7,
     key="id bigint unsigned None",
 )  # fmt: skip
-TEXT = TableToRead("d.t", TableId("d", "t"), "s1", None, "u", begun=True, last=None)
-UNKNOWN = TableToRead("d.nosuch", None, "s2")
+TEXT = IncrementalTable("d.t", TableId("d", "t"), "s1", None, "u", begun=True, last=None)
+UNKNOWN = IncrementalTable("d.nosuch", None, "s2")
 FIELDS = ("id", "additional_condition", "surrogate_key")
 STATE = SnapshotState((BIG, TEXT, UNKNOWN), paused=True)
 
@@ -32,7 +32,7 @@ def test_a_stored_offset_has_everything() -> None:
 
 
 def test_the_keys_of_requested_rows_are_stored_for_rowtide_only() -> None:
-    rows = TableToRead("d.t", TableId("d", "t"), "s3", key_names=("a", "b"), keys=(("1", "é"), ("2", "")))
+    rows = IncrementalTable("d.t", TableId("d", "t"), "s3", key_names=("a", "b"), keys=(("1", "é"), ("2", "")))
     state = SnapshotState((rows,))
     restored = SourceOffset.from_json(SourceOffset("b.000001", 4, carried=state.carried(None)).to_json())
     assert SnapshotState.from_carried(restored.carried) == state
@@ -64,7 +64,7 @@ def test_an_offset_of_debezium_has_the_tables_from_their_beginning() -> None:
         ),
     }
     assert SnapshotState.from_carried(carried).tables == (
-        TableToRead("sig.comp", TableId("sig", "comp"), "inc-1", "(a % 2 = 0)"),
+        IncrementalTable("sig.comp", TableId("sig", "comp"), "inc-1", "(a % 2 = 0)"),
     )
 
 
@@ -76,7 +76,7 @@ def test_nothing_is_carried_when_all_is_read() -> None:
 
 def test_more_tables_than_an_offset_can_have_are_refused() -> None:
     tables = tuple(
-        TableToRead(f"shop.table_{number}", TableId("shop", f"table_{number}"), "s1") for number in range(9999)
+        IncrementalTable(f"shop.table_{number}", TableId("shop", f"table_{number}"), "s1") for number in range(9999)
     )
     SnapshotState(tables[:1000]).require_room()
     with pytest.raises(SignalError, match=r"9999 tables need .* several signals with fewer tables"):
@@ -88,7 +88,7 @@ def test_a_state_that_cannot_be_read_is_reported(caplog: pytest.LogCaptureFixtur
     assert "send its execute-snapshot signal again" in caplog.text
 
 
-INITIAL = TableToRead.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
+INITIAL = IncrementalTable.of_initial_snapshot(TableId("d", "t"), ("7",), "id int None", 8)
 
 
 def test_what_is_left_of_an_initial_snapshot_is_stored() -> None:

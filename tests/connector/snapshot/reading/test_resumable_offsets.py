@@ -14,7 +14,7 @@ from rowtide.connector.records.batch import Batch, Message
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.text_protocol_rows import Rows
 from rowtide.connector.snapshot.chunks.key_ranges import ChunkKey
-from rowtide.connector.snapshot.chunks.table_parts import Part, TableToRead
+from rowtide.connector.snapshot.chunks.table_parts import TablePart, TableToRead
 from rowtide.connector.snapshot.incremental.state import SnapshotState
 from rowtide.connector.snapshot.reading.resumable_offsets import ResumableOffsets
 from rowtide.connector.snapshot.records import ParallelRecordStream, ReadTime, RecordStream, SnapshotTable
@@ -87,7 +87,7 @@ class Reading:
         self._left[place] -= 1
         complete = not self._left[place]
         last = number == len(self.tables[place]) - 1
-        part = Part(place, read, "", number, None if last else (str(number),))
+        part = TablePart(place, read, "", number, None if last else (str(number),))
         self.offsets.added(part, complete=complete)
         if complete and isinstance(self._stream, ParallelRecordStream):
             self.batches += self._stream.finished(read.captured)
@@ -209,6 +209,6 @@ def test_more_tables_than_an_offset_has_room_for(caplog: pytest.LogCaptureFixtur
     assert caplog.text.count("9999 tables, which are too many for a stored position") == 1
     for place, name in enumerate(names[:9000]):
         read = TableToRead(ListedTable(name), cast("SnapshotTable", None), "")
-        offsets.added(Part(place, read, ""), complete=True)
+        offsets.added(TablePart(place, read, ""), complete=True)
     offsets.add(names[-1], 1)
     assert len(SnapshotState.from_carried(offsets.offset.carried).tables) == 999

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rowtide.connector.errors import MirrorError
 from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
-from rowtide.connector.source.mirror.folder import MirrorFolder, Origin, Retention, began_at, origin_of
+from rowtide.connector.source.mirror.folder import MirrorFolder, MirrorRetention, Origin, began_at, origin_of
 from rowtide.connector.source.mirror.mirror import continued
 from tests.support.mysql.dumped_files import dumped, golden_binlogs
 
@@ -169,11 +169,11 @@ def test_the_oldest_files_are_deleted_beyond_a_size(tmp_path: Path) -> None:
         follow(folder)
         sizes = [len(data) for data in FILES.values()]
         assert folder.size() == (len(sizes), sum(sizes))
-        assert folder.prune(Retention(sum(sizes)), 0) == []
-        assert folder.prune(Retention(sum(sizes) - 1), 0) == NAMES[:1]
-        assert folder.prune(Retention(sum(sizes[2:])), 0) == NAMES[1:2]
+        assert folder.prune(MirrorRetention(sum(sizes)), 0) == []
+        assert folder.prune(MirrorRetention(sum(sizes) - 1), 0) == NAMES[:1]
+        assert folder.prune(MirrorRetention(sum(sizes[2:])), 0) == NAMES[1:2]
         assert (tmp_path / "binlog.index").read_text() == "".join(f"./{name}\n" for name in NAMES[2:])
-        assert folder.prune(Retention(0), 0) == NAMES[2:-1]
+        assert folder.prune(MirrorRetention(0), 0) == NAMES[2:-1]
     assert list(mirrored(tmp_path)) == NAMES[-1:]
 
 
@@ -182,10 +182,10 @@ def test_files_are_deleted_when_their_last_event_is_too_old(tmp_path: Path) -> N
         follow(folder)
         began = [began_at(tmp_path / name) for name in NAMES]
         ends = [one for one in began[1:] if one is not None]
-        assert folder.prune(Retention(age_s=100), ends[0] + 100) == []
+        assert folder.prune(MirrorRetention(age_s=100), ends[0] + 100) == []
         old = [name for name, end in zip(NAMES, ends, strict=False) if end < ends[1] + 1]
-        assert folder.prune(Retention(age_s=100), ends[1] + 101) == old
-        assert folder.prune(Retention(age_s=0), 2**40) == NAMES[len(old) : -1]
+        assert folder.prune(MirrorRetention(age_s=100), ends[1] + 101) == old
+        assert folder.prune(MirrorRetention(age_s=0), 2**40) == NAMES[len(old) : -1]
 
 
 def test_a_compressed_newest_file_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.search.comparison import Difference, compared
 from rowtide.connector.source.search.positions import (
-    Found,
+    FoundPosition,
     PositionNotFound,
     end_of,
     file_of_gtids,
@@ -29,7 +29,7 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 Gtids = GtidSet | MariadbGtidPosition
 
 
-def heads(case: str) -> Iterator[Found]:
+def heads(case: str) -> Iterator[FoundPosition]:
     """Every transaction, by a plain walk through all events."""
     gtids: Gtids | None = None
     for file, data in golden_binlogs(case).items():
@@ -41,13 +41,13 @@ def heads(case: str) -> Iterator[Found]:
             elif isinstance(event, events.MariadbGtidList):
                 gtids = MariadbGtidPosition.parse(",".join(map(str, event.gtids)))
             elif isinstance(event, events.MariadbGtidEvent):
-                yield Found(file, position, str(gtids), str(event.gtid), event.header.timestamp * 1_000_000)
+                yield FoundPosition(file, position, str(gtids), str(event.gtid), event.header.timestamp * 1_000_000)
                 assert isinstance(gtids, MariadbGtidPosition)
                 gtids.add(event.gtid)
             elif isinstance(event, events.Gtid) and event.anonymous:
-                yield Found(file, position, None, None, event.immediate_commit_timestamp)
+                yield FoundPosition(file, position, None, None, event.immediate_commit_timestamp)
             elif isinstance(event, events.Gtid):
-                yield Found(file, position, str(gtids), event.text, event.immediate_commit_timestamp)
+                yield FoundPosition(file, position, str(gtids), event.text, event.immediate_commit_timestamp)
                 assert isinstance(gtids, GtidSet)
                 gtids.add(event.uuid, event.gno, event.tag)
             position += len(packet)
@@ -180,7 +180,7 @@ def test_the_end_never_cuts_a_transaction(case: str) -> None:
 
 def test_what_a_start_repeats_and_misses_by_gtids() -> None:
     def difference(found: str, stored: SourceOffset, connector: str = "mysql") -> Difference:
-        return compared(Found("binlog.000009", 4, found), stored, connector, {}, not_needed)
+        return compared(FoundPosition("binlog.000009", 4, found), stored, connector, {}, not_needed)
 
     five = SourceOffset("other.000001", 4, f"{UUID}:1-5")
     assert difference(f"{UUID}:1-5", five) == Difference()
@@ -202,7 +202,7 @@ def not_needed() -> int:
 
 def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_rows() -> None:
     def difference(found: str, unread: int | None, stored: SourceOffset, connector: str = "mysql") -> Difference:
-        return compared(Found("b.000009", 4, found), stored, connector, {}, lambda: unread)
+        return compared(FoundPosition("b.000009", 4, found), stored, connector, {}, lambda: unread)
 
     inside = SourceOffset("b.000001", 100, f"{UUID}:1-5", event=2, row=1, within=f"{UUID}:6")
     part = f"2 events and 1 row of transaction {UUID}:6"
@@ -232,7 +232,7 @@ def test_without_gtids_a_start_behind_a_transaction_that_was_read_in_part_says_w
     unread: int | None, rest: str
 ) -> None:
     stored = SourceOffset("b.000001", 100, event=2, row=1)
-    found = compared(Found("b.000001", 200), stored, "mysql", {}, lambda: unread)
+    found = compared(FoundPosition("b.000001", 200), stored, "mysql", {}, lambda: unread)
     part = "2 events and 1 row of the transaction at b.000001:100"
     assert found == Difference(misses=f"b.000001:100 to b.000001:200 (100 bytes), apart from {part}{rest}")
 
@@ -241,7 +241,7 @@ def test_what_a_start_repeats_and_misses_by_file_and_position() -> None:
     sizes = {"binlog.000001": 500, "binlog.000002": 300, "binlog.000003": 200}
 
     def difference(pos: int, file: str, stored: SourceOffset) -> Difference:
-        return compared(Found(file, pos), stored, "mysql", sizes, not_needed)
+        return compared(FoundPosition(file, pos), stored, "mysql", sizes, not_needed)
 
     stored = SourceOffset("binlog.000002", 150)
     assert difference(150, "binlog.000002", stored) == Difference()

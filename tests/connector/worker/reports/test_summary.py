@@ -10,7 +10,7 @@ import pytest
 from rowtide.connector.delivery.counters import DeliveryCounters
 from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.snapshot.status import TableProgress
-from rowtide.connector.worker.reports.summary import Summary, summary
+from rowtide.connector.worker.reports.summary import SummaryLog, summary
 from tests.support.processes.made_statuses import OFFSET, UUID, status
 
 IDLE = ReaderStatus(connected=True, idle=True)
@@ -19,7 +19,7 @@ IDLE = ReaderStatus(connected=True, idle=True)
 def test_a_summary_is_logged_at_a_fixed_interval_also_without_changes() -> None:
     lines: list[tuple[int, str]] = []
     second = 0
-    log = Summary(lambda line: lines.append((second, line)), 60)
+    log = SummaryLog(lambda line: lines.append((second, line)), 60)
     for second in range(0, 400, 5):
         records = min(second, 100)
         fields: dict[str, Any] = {"reader": IDLE, "delivery": DeliveryCounters(records), "stored": OFFSET}
@@ -38,7 +38,7 @@ def test_a_stored_position_inside_a_transaction_shows_what_of_it_is_done() -> No
 
 def test_a_new_run_counts_from_zero() -> None:
     lines: list[str] = []
-    log = Summary(lines.append, 10)
+    log = SummaryLog(lines.append, 10)
     for now, records in [(0, 0), (10, 500), (20, 30)]:
         log.tick(status(name="shop", now=float(now), delivery=DeliveryCounters(records)))
     assert [line.split(" ")[1] for line in lines] == ["500", "30"]

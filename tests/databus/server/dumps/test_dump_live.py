@@ -20,7 +20,7 @@ from rowtide.connector.engine.task import ConnectorTask
 from rowtide.databus.client import Client, ClientSettings
 from rowtide.databus.discovery import ROOT
 from rowtide.databus.events import DUMP, Event, RowsEvent
-from rowtide.databus.server.dumps.publication import Reading, reading_of
+from rowtide.databus.server.dumps.publication import PublishedPosition, reading_of
 from rowtide.databus.server.dumps.snapshot import SnapshotSource
 from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
@@ -104,7 +104,7 @@ class _Server:
         finally:
             self.service.stop()
 
-    def _reading(self) -> Reading | None:
+    def _reading(self) -> PublishedPosition | None:
         return reading_of(self._task) if self._dumps else None
 
     def _begin(self) -> None:

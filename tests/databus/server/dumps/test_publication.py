@@ -8,10 +8,10 @@ import pytest
 
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.databus.errors import DumpDiscarded
-from rowtide.databus.server.dumps.publication import Publication, Reading
+from rowtide.databus.server.dumps.publication import Publication, PublishedPosition
 
 AT = SourceOffset("binlog.000003", 500, server="1")
-FIRST = Reading("stream", replace(AT, pos=400), 7, 7)
+FIRST = PublishedPosition("stream", replace(AT, pos=400), 7, 7)
 
 
 class _Clock:
@@ -33,8 +33,8 @@ def publication(clock: _Clock) -> Publication:
     return made
 
 
-def read_to(pos: int, sequence: int, delivered: int) -> Reading:
-    return Reading("stream", replace(AT, pos=pos), sequence, delivered)
+def read_to(pos: int, sequence: int, delivered: int) -> PublishedPosition:
+    return PublishedPosition("stream", replace(AT, pos=pos), sequence, delivered)
 
 
 def test_what_was_read_before_the_dump_is_published_first(clock: _Clock) -> None:
@@ -59,8 +59,8 @@ def test_gtids_tell_that_the_position_is_passed(clock: _Clock) -> None:
     source = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     publication.begin(replace(AT, gtids=f"{source}:1-5"))
     behind = replace(AT, pos=4, gtids=f"{source}:1-4")
-    assert not publication.is_complete(Reading("stream", behind, 7, 7), "mysql")
-    assert publication.is_complete(Reading("stream", replace(behind, gtids=f"{source}:1-6"), 7, 7), "mysql")
+    assert not publication.is_complete(PublishedPosition("stream", behind, 7, 7), "mysql")
+    assert publication.is_complete(PublishedPosition("stream", replace(behind, gtids=f"{source}:1-6"), 7, 7), "mysql")
 
 
 def test_a_dump_of_another_server_than_the_stream_is_discarded(clock: _Clock) -> None:
@@ -69,7 +69,7 @@ def test_a_dump_of_another_server_than_the_stream_is_discarded(clock: _Clock) ->
 
 
 def test_a_dump_is_discarded_if_the_stream_is_another_one(publication: Publication) -> None:
-    other = Reading("other", SourceOffset("binlog.000001", 200, server="2"), 8, 8)
+    other = PublishedPosition("other", SourceOffset("binlog.000001", 200, server="2"), 8, 8)
     publication.verify(None)
     for check in (publication.verify, lambda reading: publication.is_complete(reading, "mysql")):
         with pytest.raises(DumpDiscarded, match=r"reads from another server. .*000003:400 .* is at binlog.000001:200"):

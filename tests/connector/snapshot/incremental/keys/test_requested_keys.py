@@ -14,7 +14,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.topic_conflicts import TopicOwners
 from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.scan_start import new_scan
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.connector.snapshot.records import ReadTime
 from rowtide.envelope.schema import STRING
 from rowtide.schema_history.catalog.tables import Tables
@@ -33,7 +33,7 @@ def deletions(properties: Mapping[str, str], created: str = CREATED, flavor: Fla
     settings = pipeline_settings(from_properties(PROPERTIES | properties), "run")
     structure = tables.table("d", "t")
     assert isinstance(structure, Table)
-    wanted = TableToRead("d.t", TableId("d", "t"), "s", key_names=("id",), keys=(("7",),))
+    wanted = IncrementalTable("d.t", TableId("d", "t"), "s", key_names=("id",), keys=(("7",),))
     scan = new_scan(wanted, structure, settings, TopicOwners(settings, tables), Attempts(10))
     assert scan.requested is not None
     rows = [*scan.requested.gone([]).values()]

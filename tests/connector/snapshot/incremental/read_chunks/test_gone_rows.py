@@ -10,7 +10,7 @@ from rowtide.connector.snapshot.incremental.read_chunks.attempts import Attempts
 from rowtide.connector.snapshot.incremental.read_chunks.kept_rows import gone_rows
 from rowtide.connector.snapshot.incremental.scan import Block, Chunk, ReadChunk, Scan
 from rowtide.connector.snapshot.incremental.scan_start import new_scan
-from rowtide.connector.snapshot.incremental.state import TableToRead
+from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -24,7 +24,7 @@ def scan() -> Scan:
     tables.apply(QueryEvent("CREATE TABLE d.t (id INT PRIMARY KEY, n INT NOT NULL)", "d", position=""))
     table = tables.table("d", "t")
     assert table is not None
-    wanted = TableToRead("d.t", TableId("d", "t"), "1", key_names=("id",), keys=(("1",), ("2",), ("3",)))
+    wanted = IncrementalTable("d.t", TableId("d", "t"), "1", key_names=("id",), keys=(("1",), ("2",), ("3",)))
     return new_scan(wanted, table, settings, TopicOwners(settings, tables), Attempts(10))
 
 
