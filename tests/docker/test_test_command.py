@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.source_tree import ROOT
 
-FAST = "not servers and not spark and not nightly"
+FAST = "not servers and not spark and not browser and not nightly"
 SAYS = '#!/bin/sh\necho "$(basename "$0")" "$ROWTIDE_CAMPAIGN" "$@"\n'
 
 
