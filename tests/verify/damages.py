@@ -29,6 +29,8 @@ KINDS = (
     "lost", "extra", "stale", "bit", "typed", "moved", "deleted", "unsent", "doubled", "missing", "truncated",
 )  # fmt: skip
 """The damages: methods of :class:`Damages`."""
+KEYED = tuple(name for name in KINDS if name not in ("doubled", "missing"))
+"""Those of tables with a key, which can be repaired."""
 TABLES = (
     "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, n INT, price DECIMAL(10,2), note VARCHAR(40), doc JSON)",
     """CREATE TABLE parts (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.processes.worker_process import Worker, WorkerConfig
-from tests.verify.damages import MORE, ROWS, Damages, campaign, found, load, repaired, report, run
+from tests.verify.damages import KEYED, MORE, ROWS, Damages, campaign, found, load, repaired, report, run
 from tests.verify.test_verification_live import database
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ __all__ = ["database"]
 
 pytestmark = pytest.mark.servers
 
-KEYED = ("lost", "extra", "stale", "bit", "typed", "moved", "deleted", "unsent", "truncated")
 SIGNALS = "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(300))"
 
 

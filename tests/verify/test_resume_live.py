@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import random
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +15,12 @@ import pytest
 
 from rowtide.verify import source
 from tests.support.processes.worker_process import Worker, WorkerConfig
-from tests.verify.damages import MORE, found, report, run
+from tests.verify.damages import KEYED, MORE, Damages, fill, found, load, report, run
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
+
+    from tests.support.kafka.topic_tools import Topics
 
 pytestmark = pytest.mark.servers
 
@@ -66,4 +73,33 @@ def test_an_interrupted_run_continues_with_its_chunk(
         status, document = report(config, *resume)
         assert (status, document["tables"][0]["outcome"]) == (2, "undecided")
         assert f"{file} is damaged" in document["tables"][0]["reason"]
+        worker.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("server", ["mysql", "mariadb"])
+def test_runs_that_are_killed_end_with_the_same_differences(
+    server: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka, topics: Topics
+) -> None:
+    """``kill -9`` at random moments of a run with several tables under load."""
+    database: Database = request.getfixturevalue(f"{server}_db")
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    chance, kept = random.Random(server), tmp_path / "kept"
+    kept.mkdir()
+    fill(database)
+    rows = ", ".join(f"({i}, {i}, 1, 'more', NULL)" for i in range(1_000_000, 1_020_000))
+    database.execute(f"INSERT INTO orders VALUES {rows}")
+    damages = Damages(database, topics, config, chance)
+    command = [sys.executable, "-m", "rowtide", "verify", "--config", str(config.path), "--topics", "--json"]
+    resumed = [*command, "--parallel", "3", "--resume", str(kept), "--max-load", "30"]
+    with Worker(config).streaming() as worker, load(database):
+        expected = {damages.kinds[name]() for name in KEYED}
+        for _ in range(6):
+            with subprocess.Popen(resumed, stdout=subprocess.DEVNULL) as process:
+                time.sleep(chance.uniform(1, 8))
+                process.kill()
+        ended = subprocess.run(resumed, capture_output=True, text=True, check=False)
+        assert (ended.returncode, found(json.loads(ended.stdout))) == (1, expected), ended.stdout
+        assert not [*kept.iterdir()]
         worker.stop()
