@@ -14,7 +14,7 @@ from rowtide.spark_consumers.rows.renames import renamed
 from rowtide.spark_consumers.rows.row_filter import after_renames, names_in_filter, of_former_names, require_filter
 from rowtide.spark_consumers.settings import Layout
 from rowtide.spark_consumers.state import RowFilter
-from tests.spark_consumers.test_renamed_columns import Structures, columns, row
+from tests.spark_consumers.test_renamed_columns import STEPS, Structures, _crash, columns, row
 from tests.support.kafka.change_topics import Topic
 from tests.support.recordings.recorded_tables import same_rows
 
@@ -93,6 +93,30 @@ def test_rows_come_and_go_as_they_match(run, spark, rows_of, tmp_path, table_for
     error = str(run(topic.records, **given)["p.d.t"].error)
     assert "column c, which --where a = 'eu' OR b = 'x' uses, was dropped in MySQL" in error
     same_rows(rows_of(path, table_format), [row(9, c="eu", a=None, b=None)])
+
+
+@pytest.mark.spark
+@pytest.mark.nightly
+def test_a_filter_survives_a_crash_at_each_step_of_a_rename(run, rows_of, tmp_path, monkeypatch) -> None:
+    for count, step in enumerate(STEPS):
+        topic, history = Topic(f"p.d.t{count}", columns("ab"), ["id"]), Structures("ab")
+        given: dict[str, Any] = {"structures": history, "where": "a = 'eu'"}
+        for number, region in enumerate(["eu", "us", "eu", "us"]):
+            topic.change("c", None, row(number, a=region, b="eu"), number)
+        assert run(topic.records, **given)[topic.name].error is None
+        topic.columns, history.texts = columns("bad"), ("ab", "bad")  # exchanged, and d is new
+        topic.change("u", row(0, b="eu", a="eu", d=None), row(0, b="us", a="eu", d="d"), 20)
+        topic.change("u", row(1, b="us", a="eu", d=None), row(1, b="eu", a="us", d="d"), 21)
+        with monkeypatch.context() as patched:
+            _crash(step, "delta", patched)
+            with pytest.raises(ZeroDivisionError):
+                run(topic.records, **given)
+        assert run(topic.records, **given)[topic.name].error is None
+        topic.change("c", None, row(5, b="us", a="eu", d=None), 22)
+        topic.change("c", None, row(6, b="eu", a="us", d=None), 23)
+        assert run(topic.records, **given)[topic.name].error is None
+        expected = [row(1, b="eu", a="us", d="d"), row(2, b="eu", a="eu", d=None), row(6, b="eu", a="us", d=None)]
+        same_rows(rows_of(str(tmp_path / topic.name)), expected)
 
 
 @pytest.mark.spark
