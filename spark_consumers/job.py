@@ -169,6 +169,11 @@ class TopicSelection:
         """Return the topics that match, sorted."""
         return self._source.topics(self.pattern)
 
+    def unused_rules(self) -> list[str]:
+        """Return why rules of the settings apply to no table; nothing while there are no topics."""
+        found = self.topics() if self._settings.rules else []
+        return self._settings.unused_rules(found) if found else []
+
     def bounds(self, topics: Collection[str]) -> Mapping[str, Ranges]:
         """Return the first available offset and the readable end of each partition, by topic."""
         return self._source.bounds(topics)

@@ -239,6 +239,25 @@ class Settings:
         found = self._rule(str(name))
         return name if found is None else found.place(name)
 
+    def unused_rules(self, topics: Collection[str]) -> list[str]:
+        """Return why rules apply to no table of these topics, one text for each such rule.
+
+        Raises:
+            SettingsError: the name of a topic's table cannot be used.
+        """
+        names = [str(table_name(topic, self.prefix)) for topic in topics]
+        used = {id(self._rule(name)) for name in names}
+        found = []
+        for rule in self.rules:
+            if id(rule) in used:
+                continue
+            if any(rule.matches(name) for name in names):
+                why = "applies to no table, because an element before it matches the same tables: move it before that"
+            else:
+                why = "matches no table of the topics: correct it, unless its tables are still to come"
+            found.append(f"--job: table {rule.pattern} {why}")
+        return found
+
     def _rule(self, table: str) -> TableRule | None:
         return next((rule for rule in self.rules if rule.matches(table)), None)
 

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from rowtide.cli.addresses import HOST, SERVERS, URL
 from rowtide.cli.tables_job import Check, JobFile, PatternOptions, json_schema, read_job
@@ -337,7 +338,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
         from rowtide.cli.tables_report import Bars, line, print_report  # noqa: PLC0415
-        from rowtide.spark_consumers.job import restart_tables, update_tables  # noqa: PLC0415
+        from rowtide.spark_consumers.job import Selection, restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
         from rowtide.spark_consumers.upkeep import ScheduledUpkeep, keep_tables  # noqa: PLC0415
@@ -366,6 +367,8 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     if only_upkeep:
         return keep(console, keep_tables(spark, settings, upkeep, options["topics"]), as_json=as_json)
     source = KafkaSource(spark, properties, headers=settings.registry is not None)
+    for text in Selection(spark, source, settings, options["topics"]).unused_rules():
+        console.print(f"[yellow]warning[/yellow]  {escape(text)}", soft_wrap=True, highlight=False)
     restart_tables(spark, source, settings, restart, options["topics"])
     if trigger is not None:
         from rowtide.cli.tables_follow import follow  # noqa: PLC0415 - imports PySpark

@@ -37,6 +37,18 @@ def test_a_table_has_the_name_that_its_rule_gives_it() -> None:
         given.table("p.x.bad")
 
 
+def test_a_rule_that_applies_to_no_table_is_named() -> None:
+    rules = [*RULES, TableRule("shop[.]orders|e[.]t"), TableRule("shop[.]o.*"), TableRule("shop[.]ordrs")]
+    given = Settings("/o", "/s", "p", rules=rules)
+    shadowed = "an element before it matches the same tables: move it before that"
+    assert given.unused_rules(["p.shop.orders", "p.shop_1.t", "p.a.bad", "p.d.t", "p.e.t"]) == [
+        f"--job: table shop[.]o.* applies to no table, because {shadowed}",
+        "--job: table shop[.]ordrs matches no table of the topics: correct it, unless its tables are still to come",
+    ]
+    assert len(given.unused_rules(["p.a.other"])) == len(rules)
+    assert Settings("/o", "/s", "p").unused_rules(["p.a.other"]) == []
+
+
 def test_the_state_knows_the_name() -> None:
     for table in (None, "lake/orders"):
         batch = Batch("a", number=1, table=table)

@@ -80,8 +80,13 @@ def test_tables_follow_the_topics_of_a_broker(spark, kafka, rows_of, tmp_path: P
         }
     for name in names:
         same_rows(rows_of(str(tmp_path / name.removeprefix("keys.").replace(".", "/"))), fold(records[name]))
-    status, output = run()
+    job = tmp_path / "tables.yaml"
+    job.write_text("tables:\n- table: k[.]comp\n- table: k[.][cl].*\n- table: k[.]lrge\n")
+    status, output = run("--job", str(job))
     assert (status, "2 tables had no new records." in output) == (0, True)
+    assert [line for line in output.splitlines() if line.startswith("warning")] == [
+        "warning  --job: table k[.]lrge matches no table of the topics: correct it, unless its tables are still to come"
+    ]
 
     produce(kafka.bootstrap, "keys.k.comp", parts["keys.k.comp"][1])
     end = outcomes["keys.k.comp"]["offsets"]["0"][1] + 5
