@@ -338,7 +338,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     # PySpark is an extra and slow to import, so wrong options are reported first.
     try:
         from rowtide.cli.tables_report import Bars, line, print_report  # noqa: PLC0415
-        from rowtide.spark_consumers.job import Selection, restart_tables, update_tables  # noqa: PLC0415
+        from rowtide.spark_consumers.job import TopicSelection, restart_tables, update_tables  # noqa: PLC0415
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415
         from rowtide.spark_consumers.kafka.source import KafkaSource  # noqa: PLC0415
         from rowtide.spark_consumers.upkeep import ScheduledUpkeep, keep_tables  # noqa: PLC0415
@@ -367,7 +367,7 @@ def _run(console: Console, as_json: bool, restart: tuple[str, ...], options: dic
     if only_upkeep:
         return keep(console, keep_tables(spark, settings, upkeep, options["topics"]), as_json=as_json)
     source = KafkaSource(spark, properties, headers=settings.registry is not None)
-    for text in Selection(spark, source, settings, options["topics"]).unused_rules():
+    for text in TopicSelection(spark, source, settings, options["topics"]).unused_rules():
         console.print(f"[yellow]warning[/yellow]  {escape(text)}", soft_wrap=True, highlight=False)
     restart_tables(spark, source, settings, restart, options["topics"])
     if trigger is not None:
