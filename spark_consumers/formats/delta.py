@@ -52,8 +52,15 @@ _CACHED_SOURCE = {
 Delta would copy its source, and refuse one that is cached: a cached table may be read again at another version. Records
 are the same when they are read again, and so is the last one of each key.
 """
-_COLUMN_MAPPING = {"delta.columnMapping.mode": "name"}
-_UPGRADED = "delta.columnMapping.mode=name"
+_MODE = "delta.columnMapping.mode"
+_NAMED_FEATURES = {"delta.feature.timestampNtz": "supported"}
+"""A feature that raises the reader version to 3. Such a table names the features that its readers must know.
+
+With column mapping alone, Delta Lake gives a table version 2. From such a table, deltalake's ``to_pyarrow_table()``
+returns nulls or values of another column without an error, and DuckDB refuses it.
+"""
+_COLUMN_MAPPING = {_MODE: "name", **_NAMED_FEATURES}
+_UPGRADED = f"{_MODE}=name"
 _CONSTRAINTS, _GENERATED = "delta.constraints.", "delta.generationExpression"
 LOG = "_delta_log"
 """The directory of a table's log, in its own."""
@@ -155,7 +162,9 @@ class DeltaFormat(DirectoryFormat):
         """Create the table by its first commit, so that Delta has no earlier log to read."""
         partitions = [one.column for one in self.settings.partition_by]
         written = _without_empty_texts(rows, partitions).write
-        writer = written.options(**_features(columns), **self.settings.table_properties)
+        properties = self.settings.table_properties
+        features = _features(columns) | (_NAMED_FEATURES if _MODE in properties else {})
+        writer = written.options(**{**features, **properties})
         found = self._append(path, writer.partitionBy(*partitions), commit)
         self._cluster(path)
         return found
