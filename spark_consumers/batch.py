@@ -23,6 +23,7 @@ from rowtide.spark_consumers.errors import (
     PlacingColumnError,
     RowFilterError,
     SettingsError,
+    SharedTopicError,
     UnorderedError,
 )
 from rowtide.spark_consumers.formats.base import RowCounts, TableFormat, no_rows
@@ -334,6 +335,9 @@ class TableBatch:
                     # Repeated records from before an ALTER TABLE would add its columns again and reset their values.
                     groups = remaining_groups(groups, records, self.settings.unavailable_placeholder)
                     schemas = self._schemas(records, groups, batch, is_log=is_log)
+        empties = not is_log and any(group.op == "t" for group in groups)
+        if empties and (shards := _shards(schemas, batch)):
+            raise SharedTopicError(str(self.outcome.name), ", ".join(shards))
         done = replace(batch, truncation=truncated.newest if truncated else self._truncation_after(batch))
         if not schemas.evolution.after:  # only truncations, or tombstones of unknown rows
             return done
@@ -681,7 +685,9 @@ class TableBatch:
         batch = replace(batch, metadata=metadata, layout=layout, where=schemas.where)
         if not (columns := schemas.newest):
             return batch
-        return replace(batch, columns=tuple(c.name for c in columns), types=tuple(c.type for c in columns))
+        names = tuple(c.name for c in columns)
+        shards = _shards(schemas, batch)
+        return replace(batch, columns=names, types=tuple(c.type for c in columns), shards=shards)
 
     def _note(self, evolution: Evolution) -> None:
         self.outcome.renamed += tuple(evolution.renames.names.items())
@@ -738,6 +744,18 @@ def _key_columns(
     """
     index = max((index for index, one in enumerate(values, first) if one.id in rows), default=0)
     return renamed(key.columns, {column.field.lower(): column.name for column in key.columns} | dict(names.of[index]))
+
+
+def _shards(schemas: BatchSchemas, batch: Batch) -> tuple[str, ...]:
+    """Return the columns that keys have in addition to columns of rows, and that no row has or had.
+
+    Args:
+        schemas: of a batch.
+        batch: the state before it.
+    """
+    own = {name.lower() for name in batch.columns or ()}.union(*(version.names for version in schemas.values))
+    found = [key.names for key in schemas.keys.values() if own.intersection(map(str.lower, key.names))]
+    return tuple(dict.fromkeys(name for names in found for name in names if name.lower() not in own)) or batch.shards
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,17 @@ class UnorderedError(StateError):
         )
 
 
+class SharedTopicError(TablesError):
+    """One of several tables whose records are in one topic was truncated, dropped or renamed."""
+
+    def __init__(self, table: str, columns: str) -> None:
+        super().__init__(
+            f"table {table}: the topic has a record of a TRUNCATE, DROP TABLE or new name, but it contains several "
+            f"tables: its keys have {columns}, which rows do not have. The record does not show which rows are gone. The table "
+            "stays as it was: ignore such records with --exclude-changes truncate.table, and delete these rows yourself"
+        )
+
+
 class NotAnEnvelopeError(TablesError):
     """The records of a topic are not change events of a table."""
 

@@ -171,6 +171,8 @@ class Batch:
             first row, and in the state of older releases.
         table: path of the table in the output; ``None`` if it is that of the topic's name.
         where: which rows the table has; ``None`` for all.
+        shards: columns of the key that rows lack, as those by which ByLogicalTableRouter tells apart the tables whose
+            records are in one topic.
     """
 
     app_id: str
@@ -189,6 +191,7 @@ class Batch:
     layout: str | None = None
     table: str | None = None
     where: RowFilter | None = None
+    shards: tuple[str, ...] = ()
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -243,6 +246,8 @@ class Batch:
             content["where"] = {"sql": self.where.sql, "names": dict(self.where.names)}
         if self.metadata:
             content["metadata"] = list(self.metadata)
+        if self.shards:
+            content["shards"] = list(self.shards)
         return json.dumps(content, ensure_ascii=False)
 
     @classmethod
@@ -277,6 +282,7 @@ class Batch:
             layout=content.get("layout"),
             table=content.get("table"),
             where=where and RowFilter(where["sql"], dict(where["names"])),
+            shards=tuple(content.get("shards", ())),
         )
 
 

@@ -73,12 +73,14 @@ class Topic:
         return self._append(record.partition, record.key, record.value)
 
     def _write(self, partition: int, key: Mapping[str, Any] | None, payload: Any) -> Recorded:
-        key_fields = [column for column in self.columns if column["field"] in self.key]
         return self._append(
             partition,
-            None if key is None else self._message(_struct(key_fields), key),
+            None if key is None else self._message(_struct(self._key_schema()), key),
             None if payload is None else self._message(self._envelope(), payload),
         )
+
+    def _key_schema(self) -> list[Mapping[str, Any]]:
+        return [column for column in self.columns if column["field"] in self.key]
 
     def _append(self, partition: int, key: str | None, value: str | None) -> Recorded:
         offset = self.ends.get(partition, 0)
