@@ -161,7 +161,12 @@ class BinlogReader:
                         output.flush()
                         yield
                 self.status.events += at - before
-                if not progress.in_transaction and self._has_work():
+                if progress.in_transaction:
+                    continue
+                if self._attempts.stopped:  # the events after a signal that changes the captured tables need a new run
+                    output.flush()
+                    yield
+                elif self._has_work():
                     self._decode()
                     output.flush()
                     self._between_transactions(pipeline)

@@ -311,8 +311,9 @@ class ConnectorRun:
         return None
 
     def _include(self, tables: IncludedTables) -> None:
-        """End the run, so that the next one captures these tables."""
+        """End the run, so that the next one captures these tables. Later signals may be about them."""
         self.included = tables
+        self._signalling.inbox.held = True
         if self.reader is not None:
             self.reader.stop()
 

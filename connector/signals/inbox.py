@@ -38,10 +38,14 @@ class SignalInbox:
 
     The position of a channel is stored with the offset after the signal's effect, so a signal is carried out once, even
     after a crash.
+
+    Attributes:
+        held: whether the signals wait for the next run, because one before them has ended the run.
     """
 
     def __init__(self) -> None:
         self._received: deque[ReceivedSignal] = deque()
+        self.held = False
 
     def put(self, received: ReceivedSignal) -> None:
         """Add a signal."""
@@ -54,13 +58,13 @@ class SignalInbox:
 
     @property
     def due(self) -> bool:
-        """Whether a signal waits."""
-        return bool(self._received)
+        """Whether a signal waits for this run."""
+        return bool(self._received) and not self.held
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
         """Carry out the signals that wait, and return their outputs."""
         assert isinstance(pipeline.signals, SignalReceiver)
-        while self._received:
+        while self.due:
             one, progress = self._received.popleft(), pipeline.progress
             outputs = pipeline.signals.message(one.signal, one.channel, progress, pipeline.offset())
             if one.position is not None:

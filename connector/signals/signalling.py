@@ -105,6 +105,7 @@ class Signalling:
             polled.append(KafkaChannel(signals.consumer, signals.topic, prefix, position, timeout, new_signal_id))
         if signals.file is not None:
             polled.append(FileChannel(Path(signals.file), position_of(FileChannel.name, start), new_signal_id))
+        self.inbox.held = False
         interval = signals.poll_interval_ms / 1000
         self._threads = [ChannelThread(channel, self.inbox, interval, last_stored) for channel in polled]
         for thread in self._threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,7 +27,7 @@ from rowtide.connector.pipeline.pipeline import Pipeline
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.events.log_events import FormatDescription
 from rowtide.connector.protocol.events.table_structure import TableStructure
-from rowtide.connector.records.batch import Batch
+from rowtide.connector.records.batch import Batch, Output
 from rowtide.connector.records.codecs.builder import Codec, Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
@@ -329,6 +329,34 @@ def test_a_stop_inside_an_event_stores_the_position_behind_what_was_written(
             runs += 1
         assert found == whole
         assert runs > len(whole) // (records + 5)
+
+
+class _InOnePiece(Connections):
+    """A connection whose events arrive together."""
+
+    def open(self, start: SourceOffset) -> BinlogStream:
+        events = ([self.server.events[0][1], *self.server.stream(start)] for _ in range(1))
+        return cast("BinlogStream", SimpleNamespace(events=lambda: events, taken_bytes=lambda: 0))
+
+
+def test_a_stop_takes_effect_after_the_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that changes the captured tables stops the reader: the next run needs the transactions after it."""
+    server = recorded_stream("mysql")
+    whole = values(Connections(server, [None]).run(server.start(), tables(server)))
+    connections, add = _InOnePiece(server, []), StreamOutput.add
+
+    def stopping(output: StreamOutput, outputs: Iterable[Output]) -> bool:
+        if any(isinstance(one, Batch) and one.messages for one in outputs):
+            assert connections.reader is not None
+            connections.reader.stop()
+        return add(output, outputs)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StreamOutput, "add", stopping)
+        structures = tables(server)
+        found = connections.run(server.start(), structures)
+    assert 0 < len(values(found)) < len(whole) / 2
+    assert [*values(found), *values(Connections(server, [None]).run(found[-1].offset, structures))] == whole
 
 
 @pytest.mark.parametrize("length", range(7))

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -21,9 +22,13 @@ from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
 from rowtide.connector.engine import run_stop
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.start.included_tables import IncludedTables
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
-from rowtide.connector.records.batch import Batch, HistoryEntry
+from rowtide.connector.records.batch import Batch, HistoryEntry, Output
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.signals.receiver import SignalReceiver
+from rowtide.connector.signals.signal import Signal
+from rowtide.connector.signals.signalling import Signalling
 from rowtide.schema_history.store.history_store import HistoryStoreError
 from tests.support.configurations import PROPERTIES
 
@@ -198,3 +203,31 @@ def test_a_stop_that_interrupts_the_checks_is_no_failure(
         run.stop()
     thread.join(30)
     assert found == [None if stopped and away else failed]
+
+
+def test_signals_after_one_that_changes_the_captured_tables_wait_for_the_next_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They may be about the new tables, which this run does not capture."""
+    config, signalling, carried_out = from_properties(PROPERTIES), Signalling(), list[str]()
+    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, check=False, signalling=signalling)
+
+    def message(_receiver: object, signal: Signal, *_others: object) -> list[Output]:
+        carried_out.append(signal.id)
+        if signal.id == "list":
+            run._include(IncludedTables("list", ("d.t",), None))
+        return []
+
+    monkeypatch.setattr(SignalReceiver, "message", message)
+    receiver, progress = object.__new__(SignalReceiver), SimpleNamespace(carried=None)
+    pipeline = cast("Any", SimpleNamespace(signals=receiver, progress=progress, offset=lambda: COMPLETE))
+    for name in ("before", "list", "after"):
+        signalling.send({"id": name, "type": "log", "data": {"message": ""}}, "http")
+    assert list(signalling.inbox.run(pipeline)) == []
+    assert not signalling.inbox.due
+    assert carried_out == ["before", "list"]
+    signalling.stop()
+    signalling.start(config, COMPLETE, lambda: None)
+    assert signalling.inbox.due
+    assert list(signalling.inbox.run(pipeline)) == []
+    assert carried_out == ["before", "list", "after"]
