@@ -129,7 +129,7 @@ class StatementExecutor:
         return self.event.thread_specific and (self.event.thread_id, table_id) in self.catalog.temporary
 
     def _is_older_temporary(self, table: Table) -> bool:
-        """Return whether ALTER TABLE concerns a temporary table with a table's name whose creation is not known.
+        """Return whether a statement alters a temporary table with a table's name whose creation is not known.
 
         Both servers mark the statement, but also one of a procedure that has used another temporary table before, or
         with CONNECTION_ID(). MySQL logs it with the id of a transaction if it concerns a table that is and stays one of
@@ -307,6 +307,9 @@ class StatementExecutor:
         table_id = self._id(name)
         is_temporary = self._is_temporary(table_id)
         table = self._temporary(table_id) if is_temporary else self._table(table_id)
+        if table is not None and not is_temporary and self._is_older_temporary(table):
+            self._set_temporary(table_id, None)
+            return
         if table is None:
             self.temporary += [table_id] if is_temporary else []
             return

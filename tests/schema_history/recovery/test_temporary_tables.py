@@ -54,6 +54,11 @@ class Stream:
         assert table is not None
         return [column.name for column in table.columns]
 
+    def indexes(self) -> list[str]:
+        table = self.tables.table("d", "t")
+        assert table is not None
+        return [index.name for index in table.indexes]
+
 
 @pytest.fixture(params=["mysql", "mariadb"])
 def stream(request: pytest.FixtureRequest) -> Stream:
@@ -106,6 +111,22 @@ def test_mysql_alters_a_temporary_table_that_is_older_than_the_history(stop: int
     assert stream.columns() == ["id", "a", "b"]
 
 
+@pytest.mark.parametrize("stop", range(2))
+def test_mysql_changes_the_indexes_of_a_temporary_table_that_is_older_than_the_history(stop: int) -> None:
+    """A unique index of columns that cannot be NULL is the key of the records of a table without a primary key."""
+    stream = Stream("mysql")
+    for sql in ("DROP TABLE t", "CREATE TABLE t (id INT NOT NULL, a INT NOT NULL, UNIQUE KEY i (id))"):
+        stream.run(sql)
+    for number, sql in enumerate(("CREATE UNIQUE INDEX j ON t (a)", "DROP INDEX i ON t")):
+        if number == stop:
+            stream.restart()
+        stream.run(sql, THREAD)
+    stream.restart()
+    assert stream.indexes() == ["i"]
+    stream.run("CREATE INDEX k ON t (a)", THREAD + 1, xid=9)  # in a procedure with temporary tables
+    assert stream.indexes() == ["i", "k"]
+
+
 @pytest.mark.parametrize(
     ("create", "alter", "xid"),
     [
@@ -129,6 +150,8 @@ def test_mariadb_does_not_show_which_table_is_altered() -> None:
     stream = Stream("mariadb")
     with pytest.raises(UncertainDdl, match=r"its session may have had one called d\.t\. Set .* Statement: ALTER TABLE"):
         stream.run("ALTER TABLE t DROP COLUMN x", THREAD)
+    with pytest.raises(UncertainDdl, match=r"Statement: CREATE INDEX"):
+        stream.run("CREATE INDEX i ON t (a)", THREAD)
     stream.run("ALTER TABLE t ADD COLUMN c INT DEFAULT (CONNECTION_ID())", THREAD)
     stream.run("ALTER TABLE t DROP COLUMN a", THREAD)
     assert stream.columns() == ["id", "b", "c"]
