@@ -169,8 +169,9 @@ class SharedTopicError(TablesError):
     def __init__(self, table: str, columns: str) -> None:
         super().__init__(
             f"table {table}: the topic has a record of a TRUNCATE, DROP TABLE or new name, but it contains several "
-            f"tables: its keys have {columns}, which rows do not have. The record does not show which rows are gone. The table "
-            "stays as it was: ignore such records with --exclude-changes truncate.table, and delete these rows yourself"
+            f"tables: its keys have {columns}, which rows do not have. The record does not show which rows are gone. "
+            "The table stays as it was: ignore such records with --exclude-changes truncate.table, and delete these "
+            "rows yourself"
         )
 
 
