@@ -5,6 +5,7 @@ writes to Prometheus makes the names of ``/metrics`` of them.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 _INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
 _DEFAULT_INTERVAL_MS = 60_000
 _UNITS = {"seconds": "s", "bytes": "By"}
+"""By words of names. Others have none: from gauges with the unit 1, a collector makes ``…_ratio`` for Prometheus."""
 _NS = 1_000_000_000
 
 
@@ -85,8 +87,11 @@ class OtelMetrics(Service):
         from opentelemetry.sdk.metrics.export import MetricExportResult  # noqa: PLC0415
 
         silence()
-        self._exporter = self._exporter or OTLPMetricExporter()
-        if self._exporter.export(metrics_data(statuses, time.time())) is MetricExportResult.SUCCESS:
+        data, sent = metrics_data(statuses, time.time()), MetricExportResult.FAILURE
+        with contextlib.suppress(Exception):  # whatever it raises: the connectors run without it
+            self._exporter = self._exporter or OTLPMetricExporter()
+            sent = self._exporter.export(data)
+        if sent is MetricExportResult.SUCCESS:
             self._outages.succeeded()
         else:
             self._outages.failed()
@@ -124,7 +129,8 @@ def _name(metric: Metric) -> str:
 
 
 def _unit(metric: Metric) -> str:
-    return next((unit for word, unit in _UNITS.items() if word in metric.name.split("_")), "1")
+    unit = next((unit for word, unit in _UNITS.items() if word in metric.name.split("_")), "")
+    return f"{unit}/s" if unit and metric.name.endswith("_per_second") else unit
 
 
 def _points(metric: Metric, status: Status, now: int) -> Iterator[Any]:

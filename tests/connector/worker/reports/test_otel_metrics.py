@@ -48,6 +48,8 @@ def test_metrics_are_those_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [labels(point) for point in healthy] == [{"team": "x", "connector": name} for name in ("a", "c")]
     assert found["rowtide.restarts"].sum.is_monotonic
     assert found["rowtide.delivery_seconds"].unit == "s"
+    assert found["rowtide.record_bytes_per_second"].unit == "By/s"
+    assert "1" not in {one.unit for one in found.values()}  # Prometheus would have rowtide_healthy_ratio
     [ages, _] = found["rowtide.delivery_seconds"].histogram.data_points
     assert (ages.count, ages.sum, tuple(ages.explicit_bounds)) == (4, pytest.approx(1.2), AGES_S)
     assert dict(zip(ages.explicit_bounds, ages.bucket_counts, strict=False))[0.5] == 4
@@ -85,3 +87,14 @@ def test_a_collector_that_is_away_costs_a_line_in_the_log(
     lines = [record.getMessage() for record in caplog.records if "asyncio" not in record.name]
     assert len(lines) == 1
     assert lines[0].startswith("metrics cannot be sent to OpenTelemetry's collector (1 failures so far)")
+
+
+def test_an_exporter_that_raises_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise OSError("broken")
+
+    monkeypatch.setattr("opentelemetry.exporter.otlp.proto.http.metric_exporter.OTLPMetricExporter.export", broken)
+    asyncio.run(OtelMetrics(list)._send([source("a", enabled=True)]))
+    assert "metrics cannot be sent to OpenTelemetry's collector" in caplog.text
