@@ -21,7 +21,8 @@ class Role(enum.IntEnum):
     """The permissions of a user; each role includes those before it.
 
     READ shows states, configurations, positions and log levels. OPERATE pauses, resumes, stops and restarts, sends
-    signals, and sets log levels. EDIT creates, changes, validates and deletes configurations, and changes positions.
+    signals, and sets log levels. EDIT creates, changes, validates and deletes configurations, and changes positions,
+    also by signals.
     """
 
     READ = 1

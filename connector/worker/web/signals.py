@@ -10,13 +10,16 @@ from aiohttp.typedefs import Handler
 from rowtide.connector.errors import SignalError
 from rowtide.connector.worker.status import Status, tables_of
 from rowtide.connector.worker.web.access import Access, Role
-from rowtide.connector.worker.web.connect_rest import error, guarded_by
+from rowtide.connector.worker.web.connect_rest import error, guarded_by, host_of
 from rowtide.connector.worker.web.page.neighbours import Neighbours
 
 _IN_MEMORY = (
     "the signal is in memory: a crash of the process loses it until its effect and the position after it are stored, "
     "also after its notification COMPLETED. Send a signal that must not be lost by the channel source, kafka or file"
 )
+
+_EDITING = ("set-binlog-position", "rowtide-set-table-include-list")
+"""Signals that do what otherwise needs the role EDIT: change a position or a configuration."""
 
 
 class Signalled(Protocol):
@@ -61,6 +64,8 @@ def signal_routes(
             return error(400, f"the body is not JSON: {problem}")
         if not isinstance(fields, dict):
             return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
+        if fields.get("type") in _EDITING:
+            access.admitted(host_of(request), request.headers, Role.EDIT)
         try:
             body = {"id": connector.signal(fields, "http"), "stored": False, "message": _IN_MEMORY}
             return web.json_response(body, status=202)

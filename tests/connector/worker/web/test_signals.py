@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.snapshot.status import TableProgress
-from rowtide.connector.worker.web.access import Access
+from rowtide.connector.worker.web.access import Access, Role, User
 from rowtide.connector.worker.web.server import json_errors
 from rowtide.connector.worker.web.signals import signal_routes
 from tests.support.processes.made_statuses import status
@@ -38,9 +39,13 @@ class Connector:
 
 
 def ask(connector: Connector, method: str, path: str, token: str | None = None, **more: Any) -> tuple[int, Any]:
+    return ask_with(Access(token, "127.0.0.1"), connector, method, path, **more)
+
+
+def ask_with(access: Access, connector: Connector, method: str, path: str, **more: Any) -> tuple[int, Any]:
     async def work() -> tuple[int, Any]:
         app = web.Application(middlewares=[json_errors])
-        app.add_routes(signal_routes({"shop": connector}, Access(token, "127.0.0.1")))
+        app.add_routes(signal_routes({"shop": connector}, access))
         async with TestClient(TestServer(app)) as client, client.request(method, path, **more) as answer:
             return answer.status, await answer.json()
 
@@ -98,6 +103,22 @@ def test_only_those_who_may_control_the_connector_send_signals() -> None:
     assert ask(connector, "GET", "/connectors/shop/notifications", headers={"Origin": "http://evil.example"})[0] == 403
     headers = {"Authorization": "Bearer secret"}
     assert ask(connector, "POST", "/connectors/shop/signals", "secret", json={"type": "log"}, headers=headers)[0] == 202
+
+
+@pytest.mark.parametrize("kind", ["set-binlog-position", "rowtide-set-table-include-list"])
+def test_signals_that_change_positions_and_configurations_need_the_role_for_it(kind: str) -> None:
+    users = [User(role.name, role, token=role.name) for role in Role]
+    access = Access(None, "127.0.0.1", lambda: users)
+
+    def sent(user: Role, kind: Any) -> int:
+        headers = {"Authorization": f"Bearer {user.name}"}
+        return ask_with(access, Connector(), "POST", "/connectors/shop/signals", json={"type": kind}, headers=headers)[
+            0
+        ]
+
+    assert [sent(role, kind) for role in Role] == [403, 403, 202]
+    assert [sent(role, "log") for role in Role] == [403, 202, 202]
+    assert sent(Role.OPERATE, [kind]) == 400
 
 
 def test_an_unknown_connector() -> None:
