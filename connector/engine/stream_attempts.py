@@ -92,7 +92,7 @@ class StreamAttempts:
         self._start = start
         self._failures = 0
         self._idle = False  # whether the server had no new events at the last read
-        self._waiting_since = time.monotonic()
+        self._waiting_since = self._connected_at = time.monotonic()
         self._stop = threading.Event()
 
     @property
@@ -120,8 +120,9 @@ class StreamAttempts:
         try:
             yield
         except StreamBroken as error:
-            self._failures = 1 if status.events > events_before else self._failures + 1
-            self._start = pipeline.offset()
+            before, self._start = self._start, pipeline.offset()
+            worked = status.events > events_before and (self._has_lasted() or _place(self._start) != _place(before))
+            self._failures = 1 if worked else self._failures + 1
             self._wait(error)
         else:
             self._start = pipeline.offset()
@@ -137,7 +138,7 @@ class StreamAttempts:
         self.status.waited_s += time.monotonic() - self._waiting_since
         self._idle = all(packet[4] in HEARTBEATS for packet in packets)
         if not self.status.connected:
-            self.status.connected, self.status.error = True, None
+            self.status.connected, self.status.error, self._connected_at = True, None, time.monotonic()
             log.info("reading the binlog from %s", describe(self._start))
 
     def written(self, pipeline: EventPipeline, stream: EventStream) -> None:
@@ -151,6 +152,10 @@ class StreamAttempts:
         if progress.timestamp:
             status.event_ts_ms = progress.timestamp * 1000
 
+    def _has_lasted(self) -> bool:
+        """Return whether the connection has lasted longer than the longest wait for the next one."""
+        return time.monotonic() - self._connected_at > self._failure.retry_wait_ms / 1000
+
     def _wait(self, error: StreamBroken) -> None:
         limit = self._failure.max_retries
         if 0 <= limit < self._failures:
@@ -160,3 +165,7 @@ class StreamAttempts:
         self.status.reconnects += 1
         self.status.error = str(error)
         self._stop.wait(wait)
+
+
+def _place(offset: SourceOffset) -> tuple[object, ...]:
+    return offset.file, offset.pos, offset.gtids, offset.event, offset.row

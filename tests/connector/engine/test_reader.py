@@ -56,8 +56,10 @@ class Connections:
         decoders: int = 0,
         hidden: Collection[tuple[str, str]] = (),
         snapshots: object = None,
+        retries: int = -1,
     ) -> None:
         self.server = server
+        self._retries = retries
         self.heartbeats = 0
         self._snapshots = snapshots
         self._hidden = hidden
@@ -86,7 +88,7 @@ class Connections:
                 self.reader.stop()
 
         store = EventStore(max_events=1_000_000)
-        config = configuration(self._decoders)
+        config = configuration(self._decoders, retries=self._retries)
         settings = pipeline_settings(config, "run")
         history = InMemorySchemaHistory()
         snapshots = cast("Any", self._snapshots)
@@ -121,13 +123,14 @@ class _Connection:
         return 0
 
 
-def configuration(decoders: int = 0, *, ignores_gtids: bool = False) -> Configuration:
+def configuration(decoders: int = 0, *, ignores_gtids: bool = False, retries: int = -1) -> Configuration:
     return from_properties(
         PROPERTIES
         | {
             "include.schema.changes": "false",
             "rowtide.decoder.processes": str(decoders),
             "gtid.ignore.on.recovery": str(ignores_gtids).lower(),
+            "errors.max.retries": str(retries),
         }
     )
 
@@ -155,6 +158,16 @@ def test_every_record_comes_once_however_connections_break(lengths: list[int | N
     assert values(connections.run(server.start(), tables(server))) == values(whole)
     assert len(connections.starts) == len(lengths)
     assert any(start.event for start in connections.starts), "no connection broke inside a transaction"
+
+
+def test_connections_that_break_at_the_same_event_exhaust_the_retries() -> None:
+    """Each of them has events: those with which a server begins."""
+    server = recorded_stream("mysql")
+    connections = Connections(server, [12, 1, 30, 1, 1, None], retries=2)
+    with pytest.raises(StreamBroken):
+        connections.run(server.start(), tables(server))
+    assert len({start.to_json() for start in connections.starts[:4]}) == 3
+    assert connections.starts[4] == connections.starts[3]
 
 
 @pytest.fixture

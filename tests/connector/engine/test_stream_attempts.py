@@ -1,5 +1,6 @@
 """The positions at which a reader opens its streams, and its state."""
 
+import contextlib
 from collections.abc import Callable, Generator
 
 import pytest
@@ -100,6 +101,25 @@ def test_attempts_without_events_exhaust_the_retries() -> None:
     with pytest.raises(StreamBroken):
         broken(found, 9, events=0)
     assert found.status.reconnects == 2
+
+
+@pytest.mark.parametrize(("seconds", "reconnects"), [(10.0, 2), (10.1, 8)])
+def test_an_idle_connection_that_has_lasted_counts_as_an_attempt_that_worked(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, reconnects: int
+) -> None:
+    """Proxies end connections after a time; the default of retriable.restart.connector.wait.ms is ten seconds."""
+    found, now = attempts(retries=2), 0.0
+    monkeypatch.setattr(stream_attempts.time, "monotonic", lambda: now)
+    with contextlib.suppress(StreamBroken):
+        for start in found:
+            with found.reading(Positions(start.pos)):
+                found.received([])
+                found.status.events += 1
+                now += seconds
+                if found.status.reconnects == 7:
+                    found.stop()
+                raise StreamBroken("the connection broke")
+    assert found.status.reconnects == reconnects
 
 
 def test_the_time_in_which_the_server_has_nothing_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
