@@ -7,10 +7,11 @@ Sources of the form: Debezium's module debezium-openlineage (``OpenLineageEmitte
 documentation "Integrating with OpenLineage".
 """
 
+import contextlib
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -69,19 +70,19 @@ class OpenLineage:
     Args:
         config: the configuration.
         run_id: the run, a UUID.
-        emit: sends an event; by default, the client of the file that the configuration names.
 
     Raises:
         TelemetryError: that file cannot be used.
     """
 
-    def __init__(self, config: Configuration, run_id: str, emit: Callable[[RunEvent], None] | None = None) -> None:
+    def __init__(self, config: Configuration, run_id: str) -> None:
         self._config = config
-        self._emit = emit or _client(config).emit
+        self._client = _client(config)
         self._job = _job(config)
         self._run = Run(run_id)
         self._described: dict[tuple[str, str], object] = {}
         self._waiting: queue.Queue[RunEvent | None] = queue.Queue(_MOST_WAITING)
+        self._over = False
         self._outages = Outages("OpenLineage's events", "their receiver", "openlineage.integration.config.file.path")
         self._thread = threading.Thread(target=self._send_all, name=f"{config.name}/lineage", daemon=True)
         self._thread.start()
@@ -129,12 +130,19 @@ class OpenLineage:
                 self.topic(name)
 
     def close(self) -> None:
-        """Send what waits; returns after at most two seconds."""
-        try:
-            self._waiting.put_nowait(None)
-        except queue.Full:
-            return
+        """Send what waits; returns after at most two seconds, and drops what is left."""
+        while True:
+            try:
+                self._waiting.put_nowait(None)
+                break
+            except queue.Full:
+                self._drop_oldest()
         self._thread.join(_CLOSE_S)
+        self._over = True
+
+    def _drop_oldest(self) -> None:
+        with contextlib.suppress(queue.Empty):
+            self._waiting.get_nowait()
 
     def _is_new(self, kind: str, name: str, description: object) -> bool:
         known = self._described.get((kind, name))
@@ -177,13 +185,15 @@ class OpenLineage:
             self._outages.failed()
 
     def _send_all(self) -> None:
-        while (event := self._waiting.get()) is not None:
+        while (event := self._waiting.get()) is not None and not self._over:
             try:
-                self._emit(event)
+                self._client.emit(event)
             except Exception:  # noqa: BLE001 - whatever its transport raises
                 self._outages.failed()
             else:
                 self._outages.succeeded()
+        with contextlib.suppress(Exception):
+            self._client.close(_CLOSE_S)  # its transport may have a connection, a producer or a thread
 
 
 def _client(config: Configuration) -> OpenLineageClient:

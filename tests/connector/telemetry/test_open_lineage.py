@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 import uuid
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from rowtide._version import __version__
 from rowtide.connector.config import Configuration, from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.reported_tables import ReportedTables
-from rowtide.connector.telemetry import Lineage, TelemetryError, lineage
+from rowtide.connector.telemetry import Lineage, TelemetryError, lineage, open_lineage
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.configurations import PROPERTIES
@@ -239,6 +240,25 @@ def test_a_receiver_that_is_away_costs_a_line_in_the_log(
     assert len(lines) == 1
     assert lines[0].startswith("OpenLineage's events cannot be sent to their receiver (1 failures so far)")
     assert marquez.requests == []
+
+
+def test_a_receiver_that_hangs_keeps_no_thread_and_no_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_lineage, "_MOST_WAITING", 3)
+    monkeypatch.setattr(open_lineage, "_CLOSE_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        transport = {"type": "http", "url": url, "timeout": 0.2, "retry": {"total": 0}}
+        (tmp_path / "openlineage.yml").write_text(json.dumps({"transport": transport}))
+        found = open_lineage.OpenLineage(config(tmp_path), RUN)
+        for _ in range(10):
+            found.running()
+        found.close()
+        found._thread.join(30)  # within one event, not all of them
+        assert not found._thread.is_alive()
+        assert found._client.transport._session is None  # type: ignore[attr-defined]
+        assert found._waiting.qsize() > 0
 
 
 @pytest.mark.parametrize(
