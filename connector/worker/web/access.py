@@ -11,7 +11,7 @@ import hmac
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _LOOPBACK_NAMES = frozenset({"localhost", "ip6-localhost"})
 _SET = "set --web-users-file, --web-token-file or WEB_TOKEN"
@@ -121,7 +121,7 @@ class Access:
             ways = "a token: Authorization: Bearer TOKEN" if self._users is None else "a user's password or token"
             raise Refused(401, f"log in with {ways}")
         # A browser that has logged in also sends the password with requests from pages of other sites.
-        if "Origin" in headers and _host(headers["Origin"]) != host:
+        if "Origin" in headers and not _is_of(headers["Origin"], host, headers.get("Host", "")):
             raise Refused(403, "pages of other sites may not send this request", found.name)
         return found
 
@@ -131,11 +131,24 @@ def _is_own_page(headers: Mapping[str, str]) -> bool:
     return headers.get("Origin") in (None, f"http://{headers.get('Host')}", f"https://{headers.get('Host')}")
 
 
-def _host(origin: str) -> str | None:
+def _is_of(origin: str, host: str, place: str) -> bool:
+    """Return whether an origin is the server to which a request goes.
+
+    Args:
+        origin: the scheme, the host, and the port unless it is that of the scheme.
+        host: the host that the request names, without the port.
+        place: the header ``Host``. A proxy may have removed the port, which is not compared then.
+    """
     try:
-        return urlsplit(origin).hostname
+        given, named = urlsplit(origin), urlsplit(f"{origin.partition(':')[0]}://{place}")
+        same_port = named.port is None or _port(given) == _port(named)
     except ValueError:
-        return None
+        return False
+    return given.hostname == host and same_port
+
+
+def _port(url: SplitResult) -> int | None:
+    return url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 
 def _first(users: Sequence[User], fits: Callable[[User], bool]) -> User | None:

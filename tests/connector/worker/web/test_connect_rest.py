@@ -553,3 +553,19 @@ def test_a_level_for_all_workers() -> None:
     assert edit(store, "PUT", "/admin/loggers/x.y?scope=cluster", {"level": "WARN"})[:2] == (204, None)
     assert store.put_ == [("x.y", {}, "WARN")]
     assert edit(store, "PUT", "/admin/loggers/x.y?scope=cluster", {"level": "LOUD"})[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "code"),
+    [
+        ("http://worker.example:6066", "worker.example:6066", None),
+        ("http://worker.example:8080", "worker.example:6066", 403),
+        ("http://worker.example", "worker.example:6066", 403),
+        ("https://worker.example", "worker.example:443", None),
+        ("https://worker.example:8443", "worker.example", None),  # behind a proxy that does not say the port
+        ("http://worker.example:6066", "worker.example:x", 403),
+    ],
+)
+def test_a_page_at_another_port_may_not_use_a_log_in(origin: str, host: str, code: int | None) -> None:
+    headers = {**basic("anna", "päss:wort"), "Origin": origin, "Host": host}
+    assert refusal(Access(None, "0.0.0.0", lambda: USERS), "worker.example", headers) == code
