@@ -14,7 +14,7 @@ from aiohttp.typedefs import Handler
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.worker.status import Status
-from rowtide.connector.worker.web.access import Access, Role
+from rowtide.connector.worker.web.access import Access, Refused, Role
 from rowtide.connector.worker.web.connect_rest import Controlled, error, guarded_by, host_of
 from rowtide.connector.worker.web.page.activity import PERIOD_S, History, activity, point
 from rowtide.connector.worker.web.page.cards import card, tables
@@ -225,7 +225,10 @@ class Page:
         loop = asyncio.get_running_loop()
         end, sent = loop.time() + _STREAM_S, ""
         while loop.time() < end and not self._closing.is_set():
-            view = json.dumps(await self._view(request), separators=(",", ":"))
+            try:
+                view = json.dumps(await self._view(request), separators=(",", ":"))
+            except Refused:  # the user was removed; an answer that has begun cannot say so
+                break
             text = ": nothing new\n\n" if view == sent else f"event: view\ndata: {view}\n\n"
             sent = view
             try:

@@ -139,6 +139,21 @@ def test_a_page_that_is_closed_is_no_error(
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
+def test_the_events_of_a_user_who_is_removed_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "_EVERY_S", 0.01)
+    users = [ANNA]
+
+    async def use(client: aiohttp.ClientSession) -> None:
+        async with client.get("/page/events", headers=ALLOWED) as answer:
+            await answer.content.readuntil(b"\n\n")
+            users.clear()
+            assert b"401" not in await answer.content.read()  # nothing but whole events
+        async with client.get("/page/events", headers=ALLOWED) as answer:
+            assert answer.status == 401
+
+    served(MadeWorker(tmp_path, Access(None, "127.0.0.1", lambda: users)), use)
+
+
 def test_only_so_many_pages_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "_MOST_STREAMS", 1)
 
