@@ -10,7 +10,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 │   └── EncryptedBinlog        a binlog file that only its server can read
 ├── SchemaError              rows do not match the structure of their table
 │   ├── UnknownTable           rows of a table that is not in the schema history
-│   ├── ColumnCountMismatch    rows with another number of columns than in the schema history
+│   ├── ColumnCountMismatch    rows with a different number of columns from the schema history
 │   └── UnparsedDdl            a statement that may change a structure and could not be parsed
 ├── TransactionNotHeld       no space to hold a transaction until its end
 ├── MirrorError              a mirror of the binlog that cannot be continued
@@ -22,7 +22,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 ├── SnapshotError            a snapshot that is not allowed, or that failed
 │   └── HistoryMissing         a stored position without its schema history
 ├── EngineError              rowtide.Engine is used in a way that cannot work
-│   └── EngineTypeError        an argument of another type than its method takes
+│   └── EngineTypeError        an argument of a type that its method does not accept
 └── SignalError              a signal that cannot be carried out; the connector continues
 """
 
@@ -95,7 +95,7 @@ class UnknownTable(SchemaError):
 
 
 class ColumnCountMismatch(SchemaError):
-    """Rows with another number of columns than the table in the schema history."""
+    """Rows with a different number of columns from the table in the schema history."""
 
 
 class UnparsedDdl(SchemaError):
@@ -151,7 +151,7 @@ class EngineError(ConnectorError):
 
 
 class EngineTypeError(EngineError, TypeError):
-    """An argument has another type than the engine's method takes."""
+    """An argument has a type that the engine's method does not accept."""
 
 
 class RowTypeError(EngineError):

@@ -189,8 +189,8 @@ class TableBatch:
         if any(group.op == "t" for group in groups):
             raise UnorderedError(
                 table,
-                f"its topic has {self.partitions} partitions and a TRUNCATE, DROP TABLE or new name, of which the "
-                "records do not show before or after which changes of the other partitions it was",
+                f"its topic has {self.partitions} partitions and a TRUNCATE, DROP TABLE or rename, and the records "
+                "do not show its order relative to the changes in other partitions",
                 "write the table to a topic with one partition and take a new snapshot, or ignore these changes with "
                 "--exclude-changes truncate.table, so that rows stay current",
             )
@@ -640,7 +640,7 @@ class TableBatch:
         own = [name for name, _ in VERSION_COLUMNS if name in {other.lower() for other in names}]
         if own and self.settings.layout is Layout.HISTORY:
             raise SettingsError(
-                f"table {self.outcome.name} has a column {own[0]} in MySQL, which --history needs: leave the topic out "
+                f"table {self.outcome.name} has a column {own[0]} in MySQL, which --history needs: exclude the topic "
                 f"with --topics"
             )
 

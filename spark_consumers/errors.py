@@ -97,7 +97,7 @@ class UnsupportedRenameError(StateError):
         renames = [f"RENAME COLUMN {old} TO {new}" for old, new in names.items()]
         changes = ", ".join([*(f"DROP COLUMN {name}" for name in dropped), *renames])
         super().__init__(
-            f"table {table}: this Delta Lake is not the open one, so that rowtide cannot rename columns in it. The "
+            f"table {table}: this Delta Lake is not the open-source one, so rowtide cannot rename columns in it. The "
             f"table is as it was: change it yourself ({changes}) and run the command again, or use --schema-change "
             f"lenient"
         )

@@ -191,7 +191,7 @@ class TopicSelection:
             if (other := places.setdefault(name.place, name)) is not name:
                 raise SettingsError(
                     f"topics {other.topic} and {name.topic} would both be table {name.path}: give them different names "
-                    f"(into), or leave one out with --topics"
+                    f"(into), or exclude one with --topics"
                 )
         if self._settings.catalog is None:
             check_directories(names, self._settings.output, self._settings.state)

@@ -1,4 +1,4 @@
-"""Properties as Python values, for programs: converts numbers, paths and lists to texts as in a file."""
+"""Properties as Python values, for programs: converts numbers, paths and lists to strings as in a file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
@@ -19,7 +19,7 @@ class FilePath(Protocol):
 
 
 PropertyValue = str | int | float | FilePath | Sequence[str]
-"""A property in a program: a text, number, boolean, path, or a list if the property is one."""
+"""A property in a program: a string, number, boolean, path, or a list if the property is one."""
 
 
 def property_texts(
@@ -58,14 +58,14 @@ def _text(name: str, value: PropertyValue) -> str:
     if isinstance(value, int | float):
         return str(value)
     if value is None:
-        raise ValueError("is None; omit the property to have its default")
+        raise ValueError("is None; omit the property to use its default")
     return _checked(value)
 
 
 def _checked(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(  # noqa: TRY004 - one kind of error for all that is wrong with a configuration
-            f"is of the type {type(value).__name__}; give a text, number, boolean, path, or a list of texts"
+            f"is of the type {type(value).__name__}; give a string, number, boolean, path, or a list of strings"
         )
     return str(value)
 
@@ -76,6 +76,6 @@ def _list(name: str, value: Sequence[str] | set[str] | frozenset[str]) -> str:
     if join is None:
         raise ValueError("is a list, but the property has one value")
     if not value:
-        raise ValueError("is an empty list; omit the property to have its default")
+        raise ValueError("is an empty list; omit the property to use its default")
     items = [_checked(item) for item in value]
     return join(sorted(items) if isinstance(value, set | frozenset) else items)

@@ -59,7 +59,7 @@ class Engine:
     All methods may be called from any thread; the batches of one engine are intended for one consumer.
 
     Args:
-        properties: Debezium's properties and rowtide's, by name: texts, numbers, booleans, paths, and lists.
+        properties: Debezium's properties and rowtide's, by name: strings, numbers, booleans, paths, and lists.
         environ: for ``${env:…}`` and variables such as ``ROWTIDE_DATABASE_PASSWORD``; by default empty.
         more: further properties by keyword: ``_`` stands for a dot, ``__`` for an underscore, ``___`` for a dash.
 
@@ -133,7 +133,7 @@ class Engine:
             if plugins:
                 names = ", ".join(plugin.name for plugin in plugins)
                 log.warning(
-                    "%s (%s) apply to records, which sinks get; changes are handed out without them", kind, names
+                    "%s (%s) apply to records, which only sinks receive; changes are returned without them", kind, names
                 )
         self._start(ConnectorTask(self.config, changes=True, signalling=self._signalling))
 
@@ -240,7 +240,7 @@ class Engine:
             self._warned_at = now
             log.warning(
                 "batches that are not acknowledged fill the event store (max.queue.size.in.bytes): no more changes "
-                "come until ack() is called on them"
+                "are returned until ack() is called on them"
             )
 
     def _current_store(self) -> EventStore | None:

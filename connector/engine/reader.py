@@ -33,7 +33,7 @@ class StreamPlace:
     """Notes positions between two transactions of a stream, and the servers that it is read from.
 
     Attributes:
-        servers: how often it has begun to read from another server than before; 1 for the first one.
+        servers: the number of servers that it has read from in turn; 1 for the first one.
     """
 
     def __init__(self) -> None:
@@ -212,7 +212,7 @@ class BinlogReader:
         last = store.last_sequence
         while not self._acknowledgements.wait(last, _DELIVERY_TICK_S):
             if self._attempts.stopped or store.closed:
-                raise StoreClosed("the connector ends before everything that was read is delivered")
+                raise StoreClosed("the connector stopped before it had delivered everything that it read")
 
     def _note_read(self, stream: EventStream, pipeline: Pipeline) -> None:
         """Note the position of the stream and its acknowledgement once everything before it is written."""

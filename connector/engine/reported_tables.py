@@ -14,7 +14,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.topics.filters import CapturedNames
 
 _TOPICS_S = 10.0
-"""How often new topics are looked for if only the transforms know them."""
+"""The interval of the search for new topics if only the transforms determine them."""
 
 
 class ReportedTables:
@@ -50,7 +50,7 @@ class ReportedTables:
 
     @property
     def due(self) -> bool:
-        """Whether a table has changed, or new topics are to be looked for."""
+        """Whether a table has changed, or it is time to search for new topics."""
         return self._changes != self._tables.changes or (self._transformed and self._clock() >= self._look_at)
 
     def run(self, _pipeline: Pipeline) -> Iterator[Output]:

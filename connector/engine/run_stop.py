@@ -57,7 +57,7 @@ class RunStop:
     def await_reading(self) -> None:
         """Wait until reading has stopped, and interrupt its connections if that takes long; sets ``given_up``."""
         self._ended.wait(_STOP_QUERIES_S)
-        kill_queries(self.connections.interrupt())  # threads that read chunks are not waited for
+        kill_queries(self.connections.interrupt())  # nothing waits for threads that read chunks
         self.given_up = not self._ended.wait(_STOP_READING_S)
 
     def time_left(self) -> float:

@@ -44,7 +44,7 @@ class ReaderStatus:
         event_ts_ms: when the server logged the last event, 0 before the first one.
         events: number of events read.
         received_bytes: bytes of all streams.
-        reconnects: how often a stream was reopened.
+        reconnects: the number of times a stream was reopened.
         idle: whether the server had no new events at the last read.
         waited_s: total time in which the reader waited for events of the server, in seconds.
         error: the reason why no stream is open.

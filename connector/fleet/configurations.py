@@ -174,7 +174,7 @@ class Configurations:
             try:
                 target = Target(str(text))
             except ValueError:
-                raise BrokenRecord(f"its state {text!r} is none of {', '.join(Target)}") from None
+                raise BrokenRecord(f"its state {text!r} is not one of {', '.join(Target)}") from None
             self._targets[name] = target
         if name in self._connectors:
             self._connectors[name] = replace(self._connectors[name], target=target)

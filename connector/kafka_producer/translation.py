@@ -133,7 +133,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
         case messages.FindCoordinator(), cluster.FindCoordinatorAnswer():
             found = received.coordinator(sent.transactional_id)
             if found is None:
-                raise MalformedAnswer("FindCoordinator: the answer has no coordinator of the transactional id")
+                raise MalformedAnswer("FindCoordinator: the response has no coordinator of the transactional id")
             return messages.FindCoordinatorAnswer(found.error, found.node_id)
         case messages.AddPartitionsToTxn(), transactions.AddPartitionsToTxnAnswer():
             return messages.AddPartitionsToTxnAnswer(
@@ -147,7 +147,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
             has_next = received.producer_id >= 0
             following = messages.Producer(received.producer_id, received.producer_epoch) if has_next else None
             return messages.EndTxnAnswer(received.error, following)
-    raise MalformedAnswer(f"{type(received).__name__} is not an answer to {type(sent).__name__}")
+    raise MalformedAnswer(f"{type(received).__name__} is not the response to {type(sent).__name__}")
 
 
 def brokers(received: Any) -> Iterable[tuple[int, str, int]]:

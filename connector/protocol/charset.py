@@ -74,7 +74,7 @@ def ambiguous_characters(charset: str) -> frozenset[str]:
 
 
 def character_table(decode: Decoder) -> str | None:
-    """Return the 256 characters of a single-byte character set by their bytes; ``None`` if it is none."""
+    """Return the 256 characters of a single-byte character set by their bytes; ``None`` if it is not single-byte."""
     return _CHARACTER_TABLES.get(decode)
 
 

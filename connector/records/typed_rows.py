@@ -123,7 +123,7 @@ def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> A
         what = "not in the binlog for this row (rowtide.UNAVAILABLE)"
         way_out += "rowtide.Unavailable, or let the server log all columns (binlog_row_image=FULL)"
     else:
-        other = " that is none of the literals" if type(value) in map(type, field.literals) else ""
+        other = " that is not one of the literals" if type(value) in map(type, field.literals) else ""
         what = f"a {type(value).__name__} in this row{other}"
         way_out += "it; if the column was altered, write the classes again"
     raise RowTypeError(f"column {column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")

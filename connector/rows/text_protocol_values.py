@@ -91,7 +91,7 @@ def _canonical_source(column: Column, kind: Kind, v: str, bind: Bind) -> list[st
 
 
 def _decimal_source(scale: int, v: str, bind: Bind) -> list[str]:
-    """Return the unscaled number. A custom snapshot query can return another number of decimals than the column has."""
+    """Return the unscaled number. A custom snapshot query can return a different number of decimals from the column."""
     if not scale:
         return [f"{v} = int({v}) if '.' not in {v} else {bind(unscaled)}({v}, 0)"]
     as_declared = f"{v}[-{scale + 1}:-{scale}] == '.'"

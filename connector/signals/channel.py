@@ -104,4 +104,4 @@ class ChannelThread:
                 log.warning("signals cannot be read: %s", error)
             self._problem = str(error)
         except Exception:
-            log.exception("the channel %s of signals has failed; the next poll tries again", self._channel.name)
+            log.exception("signal channel %s has failed; the next poll tries again", self._channel.name)

@@ -190,7 +190,7 @@ class RunwayQuery:
         if not check.available:
             return Runway(offset.file, 0.0, None, check.reason)
         # By its GTIDs, the server has it in files with other names: it is not the server of the position.
-        raise RetentionUnknown(f"the position is of another server: this one has no file {offset.file}")
+        raise RetentionUnknown(f"the position belongs to another server: this one has no file {offset.file}")
 
     def _start(self, files: Sequence[tuple[str, int]], file: str) -> float:
         if file not in self._started:
@@ -225,7 +225,7 @@ def _kept_by_rds(client: Client) -> Limit:
         if error.args[0] not in DENIED | GONE:
             raise
         raise RetentionUnknown(
-            f"the server is one of Amazon RDS, and its {_RDS_HOURS!r} cannot be read: {error.args[-1]}. Grant the user "
+            f"the server runs on Amazon RDS, and its {_RDS_HOURS!r} cannot be read: {error.args[-1]}. Grant the user "
             "SELECT on mysql.rds_configuration"
         ) from error
     hours = rows[0][0] if rows else None

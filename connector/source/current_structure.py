@@ -99,9 +99,9 @@ class CurrentStructure:
                 found = session.query(f"SELECT TABLE_TYPE = 'VIEW' FROM information_schema.TABLES WHERE {names}")
                 return bool(found[0][0]) if found else None
         except DatabaseUnreachableError as error:
-            raise StreamBroken(f"it cannot be looked up whether {name} is a view: {error}") from error
+            raise StreamBroken(f"cannot determine whether {name} is a view: {error}") from error
         except (ConnectorError, pymysql.MySQLError, OSError) as error:
-            log.warning("it cannot be looked up whether %s is a view: %s", name, _reason(error))
+            log.warning("cannot determine whether %s is a view: %s", name, _reason(error))
             return None
 
     def _refuse_if_changed(self, table: TableId, since: SourcePosition, end: SourceOffset, server: Server) -> None:

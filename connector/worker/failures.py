@@ -76,7 +76,7 @@ def describe(failure: BaseException) -> str:
     if isinstance(failure, EXPECTED):
         return str(failure)
     if (used_up := exhausted(failure)) is not None:
-        log.debug("this was the end", exc_info=failure)
+        log.debug("this error ended the process", exc_info=failure)
         return " ".join([used_up, *(f"({note})" for note in getattr(failure, "__notes__", ()))])
     trace = "".join(traceback.format_exception(failure))
     return (

@@ -25,7 +25,7 @@ from rowtide.topics.errors import KafkaUnreachable, TopicError
 log = logging.getLogger(__name__)
 
 SESSION_S = 6.0
-"""After so long without a sign of life, Kafka gives the lock to another copy: the least that brokers accept."""
+"""After this time without a heartbeat, Kafka gives the lock to another copy: the least that brokers accept."""
 
 _CONSUMER = {
     "partition.assignment.strategy": "cooperative-sticky",

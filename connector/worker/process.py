@@ -98,7 +98,7 @@ class Worker(mode.Worker):
         if self._terminal and not has_terminal():
             self._signalled(signal.SIGHUP)
             return
-        log.info("SIGHUP: reading the configuration files again; options and variables stay as they are")
+        log.info("SIGHUP: reading the configuration files again; options and environment variables stay as they are")
         self._reload = asyncio.ensure_future(self._reloaded(), loop=self.loop)
 
     async def _reloaded(self) -> None:
@@ -106,7 +106,7 @@ class Worker(mode.Worker):
         try:
             await self.app.connectors.reload()
         except Exception:
-            log.exception("the files are not used completely. This is an error in rowtide; please report what follows")
+            log.exception("the files were read only in part. This is an error in rowtide; please report what follows")
         finally:
             self.app.systemd.reloaded()
 

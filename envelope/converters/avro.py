@@ -78,7 +78,7 @@ class AvroConverter:
         lost = () if other is None else losses(registration.text, other)
         if lost:
             raise ValueError(
-                f"the latest version of subject {registration.subject} cannot take the values: {'; '.join(lost)}. "
+                f"the latest version of subject {registration.subject} cannot represent the values: {'; '.join(lost)}. "
                 "Register a version that can, or set use.latest.version=false"
             )
         encode = avro_encoder(schema, self._settings, other)

@@ -121,7 +121,7 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
 
     Args:
         text: the expression.
-        boolean: the result must be true or false; otherwise, a text or null.
+        boolean: the result must be true or false; otherwise, a string or null.
         exact: a null stays null where the schema has a default. Debezium's scripts see the default.
 
     Raises:
@@ -143,7 +143,7 @@ def compile_expression(text: str, *, boolean: bool, exact: bool = False) -> Eval
             f"is not an expression in Python's syntax: {error or 'it is too deeply nested'}"
         ) from None
     compiled = _Compiler(exact=exact).compile(tree)
-    wanted = "true or false" if boolean else "a text or None"
+    wanted = "true or false" if boolean else "a string or None"
     for node in _results(tree):
         kind = _kind_of_result(node)
         if kind is not None and kind not in (("bool",) if boolean else ("str", "NoneType")):
@@ -194,7 +194,7 @@ def _kind_of_result(node: ast.expr) -> str | None:
 
 _NAMES = {
     "NoneType": "null", "bool": "true or false", "int": "a number", "float": "a number", "Decimal": "a number",
-    "str": "a text", "bytes": "bytes", "list": "an array", "tuple": "a tuple", "dict": "a map", "_Struct": "a struct",
+    "str": "a string", "bytes": "bytes", "list": "an array", "tuple": "a tuple", "dict": "a map", "_Struct": "a struct",
     "_Headers": "the headers",
 }  # fmt: skip
 
@@ -362,7 +362,7 @@ class _Compiler:
         raise ExpressionError(
             f"{_shown(node)} is not possible: an expression has fields, comparisons, and/or/not, if/else, "
             f"arithmetic of numbers, tuples, f-strings, the functions {', '.join(_FUNCTIONS)}, and the methods of "
-            f"a text {', '.join(_METHODS)}"
+            f"a string {', '.join(_METHODS)}"
         )
 
     def _variable(self, name: str) -> Evaluate:
@@ -417,10 +417,10 @@ class _Compiler:
         if isinstance(of, ast.Name) and of.id in ("topic", "keySchema", "valueSchema"):
             known = () if of.id == "topic" else _SCHEMA
             if name not in known:
-                has = f"it has {', '.join(known)}" if known else "it is a text"
+                has = f"it has {', '.join(known)}" if known else "it is a string"
                 raise ExpressionError(f"{_shown(node)}: {of.id} has no {name}; {has}")
         method = name in _METHODS and isinstance(node, ast.Attribute)
-        hint = f" ({_shown(node)}() with parentheses is the method of a text)" if method else ""
+        hint = f" ({_shown(node)}() with parentheses is the method of a string)" if method else ""
         struct, shown, source = self.compile(of), _shown(node), _shown(of)
 
         def access(record: ConnectRecord) -> Any:
@@ -522,7 +522,7 @@ class _Compiler:
             case _:
                 raise ExpressionError(
                     f"{shown}: there is no {_shown(function)}; the functions are {', '.join(_FUNCTIONS)}, and the "
-                    f"methods of a text {', '.join(_METHODS)}"
+                    f"methods of a string {', '.join(_METHODS)}"
                 )
         if not found.least <= len(arguments) <= found.most:
             wanted = found.least if found.least == found.most else f"at least {found.least}"
@@ -530,12 +530,12 @@ class _Compiler:
         if isinstance(function, ast.Name) and name in ("fullmatch", "search"):
             return self._matching(node, found.call, *arguments)
         if name == "get" and not all(isinstance(one, ast.Constant) and type(one.value) is str for one in arguments[1:]):
-            raise ExpressionError(f"{shown}: the names of fields must be texts, as in get(value, 'after', 'id')")
+            raise ExpressionError(f"{shown}: the names of fields must be strings, as in get(value, 'after', 'id')")
         return self._calling(shown, found.call, [self.compile(one) for one in given])
 
     def _matching(self, node: ast.Call, match: Callable[..., bool], pattern: ast.expr, text: ast.expr) -> Evaluate:
         if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
-            raise ExpressionError(f"{_shown(node)}: the first argument is the pattern, a text in quotes")
+            raise ExpressionError(f"{_shown(node)}: the first argument is the pattern, a string in quotes")
         try:
             compiled = compile_java(pattern.value)
         except InvalidPatternError as error:

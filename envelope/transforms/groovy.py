@@ -96,7 +96,7 @@ def _content(inner: str) -> str:
         if found[0] == "u" and len(found) == 5:
             return chr(int(found[1:], 16))
         if found not in _ESCAPES:
-            raise NotTranslatableError(f"\\{found} in a text has no translation")
+            raise NotTranslatableError(f"\\{found} in a string has no translation")
         return _ESCAPES[found]
 
     return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", character, inner, flags=re.DOTALL)

@@ -114,7 +114,7 @@ class HeaderToValue:
         schemas = [schema]
         for one in found:
             if one.schema is None:
-                raise TransformError(f"header {one.name!r} is null, and so has no type for a field")
+                raise TransformError(f"header {one.name!r} is null, so it has no type for a field")
             schemas.append(one.schema)
         names = " ".join(one.name for one in found)
         paths = [self.fields[one.name] for one in found]
@@ -140,7 +140,7 @@ class HeaderToValue:
                 return True
             if inner is None:
                 raise TransformError(
-                    f"field {name!r} is null, so that a header cannot become a field in it: limit the transform by a "
+                    f"field {name!r} is null, so a header cannot become a field in it: limit the transform by a "
                     "predicate, or set rowtide.values=exact, which leaves it null"
                 )
             schema, struct = known.schema, inner

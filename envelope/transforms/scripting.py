@@ -23,7 +23,7 @@ class Script:
     Attributes:
         option: the name of the option with the expression.
         text: the expression.
-        boolean: whether the result is true or false; otherwise, it is a text or null.
+        boolean: whether the result is true or false; otherwise, it is a string or null.
         nulls: ``null.handling.mode``: ``keep``, ``drop`` or ``evaluate`` records without a value.
         topics: ``topic.regex``: other records stay unchanged; ``None`` for all topics.
         exact: a null stays null where the schema has a default.
@@ -106,7 +106,7 @@ class ContentBasedRouter:
             return record
         if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             raise TransformError(
-                f"{self.script.option}: gave a text that is not a valid topic name: Kafka allows 1 to 249 letters, "
+                f"{self.script.option}: gave a string that is not a valid topic name: Kafka allows 1 to 249 letters, "
                 "digits "
                 "and ._-"
             )

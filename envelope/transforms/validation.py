@@ -35,7 +35,7 @@ def check_record(record: object, given: ConnectRecord, checks: SchemaCache[Check
     for name in ("partition", "timestamp"):
         number = getattr(record, name)
         if number is not None and (type(number) is not int or number < 0):
-            raise RejectedValue(f"a record whose {name} is neither None nor a number from 0", repr(number))
+            raise RejectedValue(f"a record whose {name} is neither None nor a number of at least 0", repr(number))
     sides: tuple[Side, Side] = ("key", "value")
     for side in sides:
         schema, content = record.schema_of(side), record.content(side)
@@ -65,7 +65,7 @@ def _check_headers(headers: object, checks: SchemaCache[Check]) -> None:
         raise ValueError(f"a record whose headers are a {type(headers).__name__} instead of a tuple")  # noqa: TRY004
     for header in headers:
         if not isinstance(header, tuple) or len(header) != 3 or not isinstance(header[0], str):
-            raise RejectedValue("a record with something else than Header(name, schema, value)", f"{header!r:.60}")
+            raise RejectedValue("a record with something other than Header(name, schema, value)", f"{header!r:.60}")
         _check_content(f"header {header[0]}", header[1], header[2], checks)
 
 

@@ -41,7 +41,7 @@ _POLL_S = 1.0
 _SETTLE_S = 0.2
 """How long files must stay the same before they are read: a half-written one can look complete."""
 _STOP_S = 10.0
-"""How long the end of an instance is waited for."""
+"""The longest wait for the end of an instance."""
 
 _Version = tuple[int, ...]
 

@@ -223,7 +223,7 @@ class _Reader:
         for key, value in node.value:
             name = str(key.value) if key.id == "scalar" else ""
             if name in seen:
-                self._report(key, f"{name} is there twice: remove one of them")
+                self._report(key, f"{name} appears twice: remove one of them")
             elif name in others:
                 others[name](value)
             elif name not in options:
@@ -257,7 +257,7 @@ class _Reader:
         for key, value in node.value:
             name = _text(key)
             if name in pairs:
-                raise _Wrong(f"{name} is there twice: remove one of them")
+                raise _Wrong(f"{name} appears twice: remove one of them")
             if "=" in name:
                 raise _Wrong(f"{name}: a name cannot contain =")
             pairs[name] = _text(value)

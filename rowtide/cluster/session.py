@@ -42,7 +42,7 @@ class FoundNode(NamedTuple):
 
     Attributes:
         content: its content.
-        version: how often it was changed since it was created.
+        version: the number of changes since it was created.
         owner: the session whose end deletes it; 0 if it is persistent.
         changed: the number of the last ZooKeeper transaction that changed it.
     """

@@ -225,7 +225,7 @@ def registered_schema(source: SchemaSource, number: int | bytes) -> tuple[Schema
         if getattr(error, "http_status_code", None) == _NOT_FOUND:
             raise DecodeError(f"the schema registry does not have schema {name}: {error}. Check its URL") from error
         raise RegistryUnavailable(
-            f"the schema registry does not give schema {name}: {type(error).__name__}: {error}"
+            f"the schema registry did not return schema {name}: {type(error).__name__}: {error}"
         ) from error
     kind: SchemaKind = found.schema_type or "AVRO"
     if kind not in ("AVRO", "PROTOBUF"):

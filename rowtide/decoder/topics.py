@@ -88,7 +88,7 @@ class TopicReader:
         if error.code() != _ALL_DOWN:
             self._reason = error.str()
         elif self._has_assignment:
-            log.warning("Kafka at %s does not answer, and will be asked again: %s", self._bootstrap, self._reason)
+            log.warning("Kafka at %s did not respond; retrying: %s", self._bootstrap, self._reason)
 
     def _open(self, names: list[str]) -> None:
         found = {(place.topic, place.partition): place for name in names for place in self._partitions(name)}

@@ -283,8 +283,9 @@ class BinLogStreamReader:
         with Session(control.database, mariadb=mariadb) as session:
             if server_queries.server_identity(session.client, mariadb=mariadb) != identity:
                 raise EngineTypeError(
-                    "ctl_connection_settings lead to another server than connection_settings, whose binlog does not "
-                    "show whether a structure is that of the rows. Give another account or address of the same server"
+                    "ctl_connection_settings lead to a different server from connection_settings, whose binlog does "
+                    "not show whether a structure is that of the rows. Give another account or address of the same "
+                    "server"
                 )
             server = server_queries.server(session)
             databases = [

@@ -131,7 +131,7 @@ def refuse_other_server(stored: SourceOffset, end: SourceOffset, server: ServerI
     if stored.server is None and stored.gtids is not None:
         of = f"a server with GTIDs ({stored.gtids})"
     raise Undecided(
-        f"the connector's position {stored.file}:{stored.pos} is of {of}, but the tables are read from server "
+        f"the connector's position {stored.file}:{stored.pos} is from {of}, but the tables are read from server "
         f"{server.identity} (server_id {server.server_id}). Without GTIDs on both, positions of different servers "
         "cannot be compared: let database.hostname name the server that the connector reads, or use GTIDs"
     )

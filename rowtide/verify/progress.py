@@ -216,6 +216,6 @@ def _refuse_files(file: str, written_by: str, end: SourceOffset) -> None:
     """Refuse files of another server, to which the same host name may lead."""
     if end.server is not None and written_by != end.server:
         raise Undecided(
-            f"the binlog file {file} is of the server with server_id {written_by}, but the tables are read from the "
-            f"one with server_id {end.server}: let database.hostname name one server, or use GTIDs"
+            f"the binlog file {file} was written by the server with server_id {written_by}, but the tables are read "
+            f"from the one with server_id {end.server}: let database.hostname name one server, or use GTIDs"
         )

@@ -100,9 +100,9 @@ class Replication:
             return has_executed(SourceOffset(own.file, own.pos, server=own.source), position, self._flavor or "mysql")
         if executed is None:
             raise Undecided(
-                f"rows differ, and nothing tells how far the other server is: it does not replicate directly from the "
-                f"server with server_id {self._source}, and both do not have GTIDs of one kind. Compare when nothing "
-                "is written, or make it a direct replica"
+                "rows differ, and it is not known how far the other server has replicated: it does not replicate "
+                f"directly from the server with server_id {self._source}, and both do not have GTIDs of one kind. "
+                "Compare when nothing is written, or make it a direct replica"
             )
         return False
 
@@ -127,8 +127,8 @@ class Replication:
                 if error.args[0] in DENIED:
                     right = "REPLICA MONITOR" if self._session.mariadb else "REPLICATION CLIENT"
                     raise Undecided(
-                        "the account may not see how far the other server is (SHOW REPLICA STATUS): grant it "
-                        f"{right} there"
+                        "the account may not query the replication status of the other server (SHOW REPLICA STATUS): "
+                        f"grant it {right} there"
                     ) from error
                 if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
                     raise

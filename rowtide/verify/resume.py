@@ -102,13 +102,13 @@ class StoredReadings:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise damaged(path, error) from error
         if identity != (_VERSION, self.connector):
-            raise Undecided(f"{path} is of connector {identity[1]}, version {identity[0]}, {_WAY_OUT}")
+            raise Undecided(f"{path} belongs to connector {identity[1]}, version {identity[0]}, {_WAY_OUT}")
         if same != (__version__, server, without_counter(table.created)):
             return None
         if self.longest_s is not None and time.time() > made.begun + self.longest_s:
             return None
         if changed:
-            raise Undecided(f"{path} is of a run with another value of {', '.join(changed)}, {_WAY_OUT}")
+            raise Undecided(f"{path} belongs to a run with a different value of {', '.join(changed)}, {_WAY_OUT}")
         return made
 
 

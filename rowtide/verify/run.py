@@ -97,7 +97,7 @@ def verified(
         form = "in Protobuf" if protobuf else "without value.converter.schemas.enable=true"
         raise Undecided(
             "with rowtide.values=debezium, a snapshot and the stream spell some values in two ways, "
-            f"which only schemas tell: {form} they cannot be compared"
+            f"which only schemas distinguish: {form} they cannot be compared"
         )
     pace = Pace(load)
     source = TableSource(config, settings, pace)
@@ -241,7 +241,7 @@ def _cleanup_policy(config: Configuration, topic: str) -> str:
 
 def _refuse_untyped(config: Configuration) -> None:
     if isinstance(config.converters.value, ProtobufConverterConfig):
-        raise Undecided("Protobuf does not tell the types of dates and times: only --topics can compare these records")
+        raise Undecided("Protobuf does not show the types of dates and times: only --topics can compare these records")
 
 
 def listed_tables(config: Configuration) -> Sequence[str]:

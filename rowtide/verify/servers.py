@@ -67,7 +67,7 @@ _COPIES = 3
 _KEYS = 500
 """Keys that are read again together."""
 _PAUSE_S = 1.0
-"""The time between two rounds if nothing tells how far the other server is."""
+"""The time between two rounds if it is not known how far the other server has replicated."""
 _NOWHERE = RecordPlace(0, 0, "r")
 _PLACES = ("the source", "the other server")
 
@@ -270,7 +270,7 @@ def _number(row: Row) -> int:
 
 
 def _refuse_unlike(first: ServerTable, second: ServerTable) -> None:
-    """Raise ``Undecided`` if two tables have other columns or another key."""
+    """Raise ``Undecided`` if two tables have different columns or keys."""
     source, other = first.texts, second.texts
     if source.key_names != other.key_names or bool(first.table.key) != bool(second.table.key):
         one, two = (", ".join(side.texts.key_names if side.table.key else ()) or "none" for side in (first, second))

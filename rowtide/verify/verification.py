@@ -205,7 +205,7 @@ class TableVerification:
         result.end = self.source.position()
         if self.source.server() != server:
             raise Undecided(
-                f"another server answered during the run than {server.identity} (server_id {server.server_id}): let "
+                f"a server other than {server.identity} (server_id {server.server_id}) answered during the run: let "
                 "database.hostname name one server"
             )
         self._progress.is_of(server, result.end)
@@ -266,7 +266,7 @@ class TableVerification:
         try:
             return KeyedFold(path, kept)
         except sqlite3.OperationalError as error:
-            raise Undecided(f"{kept} cannot be used ({error}). Only one run at a time can have it") from error
+            raise Undecided(f"{kept} is not available ({error}). Only one run at a time can use it") from error
         except sqlite3.DatabaseError as error:
             raise damaged(kept, error) from error
 
@@ -660,8 +660,8 @@ class TableVerification:
                 raise Undecided(
                     f"topic {found.topic} has a record (partition {place.partition}, offset {place.offset}) of the "
                     f"position {', '.join(filter(None, (f'{place.file}:{place.pos}', place.gtid)))}, which server "
-                    f"{self._server.identity} does not have: it is of another server, or was lost in a fail-over. A "
-                    "table without a key cannot be compared then: write it again with a snapshot to an empty topic"
+                    f"{self._server.identity} does not have: it comes from another server, or was lost in a fail-over. "
+                    "A table without a key cannot be compared then: write it again with a snapshot to an empty topic"
                 )
             time.sleep(_POLL_S)
 
@@ -689,8 +689,8 @@ class TableVerification:
         for row, _ in known:
             if {*row} != {*self._texts.compared} or UNKNOWN in row.values():
                 raise Undecided(
-                    f"topic {found.topic} has rows with other columns than the table, which has no key: compare the "
-                    "columns that all have with --columns"
+                    f"topic {found.topic} has rows whose columns differ from those of the table, which has no key: "
+                    "compare the columns that all have with --columns"
                 )
         self.result.topic_rows -= sum(number for _, number in known)
         if position is Order.BEFORE and not within:

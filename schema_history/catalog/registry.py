@@ -20,7 +20,7 @@ class TableRegistry:
         temporary: temporary tables by session and name, ``None`` if the structure is not known; they occur in the
             binlog with ``binlog_format=STATEMENT``.
         variables: server variables in Debezium's histories (``character_set_server``).
-        changes: how often a table was added, replaced or removed; cached data of tables is valid until it changes.
+        changes: how many times a table was added, replaced or removed; cached data of tables is valid until it changes.
     """
 
     def __init__(self, server: Server) -> None:

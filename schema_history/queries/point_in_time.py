@@ -67,7 +67,7 @@ def parse_point_in_time(text: str) -> PointInTime:
     """Parse ``binlog.000042:1234``, a GTID set, a time as ISO 8601 or as a number since the epoch, or ``end``.
 
     Raises:
-        InvalidPointInTime: the text is none of these.
+        InvalidPointInTime: the text is not one of these.
     """
     text = text.strip()
     if text.lower() == "end":

@@ -73,7 +73,7 @@ def recorded_event(ddl: str, database: str, session: Mapping[str, Any] | None) -
                 given[name] = int(value)
     except (ValueError, TypeError, OverflowError) as error:
         raise DamagedHistory(
-            f"the schema history's record of {without_literals(ddl)[:60]!r} has a session that cannot be read "
+            f"the schema history's record of {without_literals(ddl)[:60]!r} has session settings that cannot be read "
             f"({type(error).__name__}); rebuild the "
             "history with snapshot.mode=recovery"
         ) from error

@@ -1,4 +1,4 @@
-"""Typed access to the fields of a stored JSON object: a field of another type is an error that names it."""
+"""Typed access to the fields of a stored JSON object: a field of the wrong type is an error that names it."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -73,7 +73,7 @@ _PASSING = {
 _NO_ID = str(Uuid(0, 0))
 _RETRY_S = 0.1
 _STUCK_S = 5.0
-"""How long the reason is looked for when reading makes no progress."""
+"""The longest search for the reason why reading makes no progress."""
 _MARKERS = 2
 """Maximum number of adjacent offsets without a record: two transaction markers can follow each other."""
 

@@ -145,7 +145,7 @@ class DeltaUpkeep(DeltaFormat):
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         if isinstance(logs, JavaPackage):  # Java lacks the class
             raise UnsafeRetentionError(
-                "--expire: the Delta Lake of this Spark is not the open one, so that rowtide cannot truncate the log "
+                "--expire: the Delta Lake of this Spark is not the open-source one, so rowtide cannot truncate the log "
                 "of "
                 f"{path}. Let it do so itself: ALTER TABLE {table_sql(path)} SET TBLPROPERTIES "
                 f"('delta.logRetentionDuration' = 'interval {math.ceil(age / timedelta(days=1))} days')"

@@ -87,7 +87,7 @@ def build_session(
             raise
         raise SettingsError(
             "Spark did not start: it needs Java 17 or newer. Install it, for example with apt-get install "
-            "openjdk-17-jre-headless, and set JAVA_HOME if java is not on the PATH. --verbose shows what Java says"
+            "openjdk-17-jre-headless, and set JAVA_HOME if java is not on the PATH. --verbose shows Java's output"
         ) from error
 
 

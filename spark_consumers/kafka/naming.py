@@ -48,7 +48,7 @@ class TableName:
         """
         if not _TARGET.fullmatch(target):
             raise SettingsError(
-                f"table {self}: into {target!r} is no name of a table: expected database.table, of letters, digits, "
+                f"table {self}: into {target!r} is not a table name: expected database.table, of letters, digits, "
                 f"_, $ and -"
             )
         database, _, table = target.rpartition(".")

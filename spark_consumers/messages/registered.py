@@ -162,10 +162,10 @@ class RegisteredSource:
         lost = [field.name for field in written.fields if field.name in nullable - told]
         if lost:
             raise SchemaMissingError(
-                f"topic {topic}: NULL in column {lost[0]} cannot be distinguished from zero or an empty text, because "
-                "schema "
-                f"{one.name} is Protobuf without optional fields. Set {side}.converter.optional.for.nullables=true in "
-                f"the connector, take a new snapshot, and delete the records before it"
+                f"topic {topic}: NULL in column {lost[0]} cannot be distinguished from zero or an empty string, "
+                f"because schema {one.name} is Protobuf without optional fields. Set "
+                f"{side}.converter.optional.for.nullables=true in the connector, take a new snapshot, and "
+                "delete the records before it"
             )
 
     def _message(self, side: Side, texts: Mapping[bytes, str]) -> str:

@@ -83,7 +83,7 @@ class BatchSchemas:
         return {column.name: types[column.name.lower()] for column in key.columns}
 
     def differ_from(self, columns: Sequence[str] | None) -> bool:
-        """Return whether some rows have other columns than these."""
+        """Return whether some rows have columns other than these."""
         names = frozenset(name.lower() for name in columns or ())
         return any(version.names != names for version in self.values)
 

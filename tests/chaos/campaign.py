@@ -64,7 +64,7 @@ class Outcome:
     """What has happened in a round.
 
     Attributes:
-        faults: how often each fault happened.
+        faults: the number of times each fault happened.
         records: the number of records.
         repeated: the number of repeated records.
         ends: why workers have ended by themselves.

@@ -52,7 +52,7 @@ class ProducerOutcome:
     """What has happened.
 
     Attributes:
-        faults: how often each fault happened.
+        faults: the number of times each fault happened.
         messages: the number of messages.
         repeated: the number of repeated records.
         starts: the number of producers.

@@ -302,7 +302,7 @@ def test_a_missing_schema_is_no_registry_that_is_away() -> None:
     missing, away = Registry(error=SchemaRegistryError(404, 40403, "Schema not found")), Registry(error=OSError("no"))
     with pytest.raises(DecodeError, match="does not have schema 1: Schema not found"):
         Decoder(missing).decode("s.d.t", None, b"\0\0\0\0\1x")
-    with pytest.raises(RegistryUnavailable, match="does not give schema 1: OSError: no"):
+    with pytest.raises(RegistryUnavailable, match="did not return schema 1: OSError: no"):
         Decoder(away).decode("s.d.t", None, b"\0\0\0\0\1x")
 
 

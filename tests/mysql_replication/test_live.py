@@ -255,7 +255,7 @@ def test_structures_of_another_server_are_refused(mysql_db: Database, monkeypatc
     identities = iter(["one", "another"])
     monkeypatch.setattr(server_queries, "server_identity", lambda _client, **_: next(identities))
     stream = reader(mysql_db, position(mysql_db), ctl_connection_settings=settings(mysql_db))
-    with pytest.raises(EngineTypeError, match="ctl_connection_settings lead to another server"):
+    with pytest.raises(EngineTypeError, match="ctl_connection_settings lead to a different server"):
         stream.fetchone()
 
 

@@ -33,7 +33,7 @@ def test_a_table_has_the_name_that_its_rule_gives_it() -> None:
     name = given.table("p.shop_1.orders")
     assert (str(name), name.path, name.place) == ("shop_1.orders", "lake/shop_1-orders", ("lake", "shop_1-orders"))
     assert [given.table(topic).path for topic in ("p.shop.orders", "p.d.t")] == ["shop/orders", "plain"]
-    with pytest.raises(SettingsError, match=r"table x\.bad: into 'a/b' is no name of a table: expected"):
+    with pytest.raises(SettingsError, match=r"table x\.bad: into 'a/b' is not a table name: expected"):
         given.table("p.x.bad")
 
 

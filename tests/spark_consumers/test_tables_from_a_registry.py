@@ -61,7 +61,7 @@ def test_tables_of_a_connector_in_avro(spark, kafka, registry, rows_of, tmp_path
     monkeypatch.setattr(registries, "_WAITS_S", (0,))
     status, output = run("--registry", "http://127.0.0.1:9")
     assert status == 1
-    assert "http://127.0.0.1:9: the schema registry does not give schema" in output
+    assert "http://127.0.0.1:9: the schema registry did not return schema" in output
     assert not (tmp_path / "tables/d/t").exists()
     assert run()[0] == 0
     same_rows(rows_of(str(tmp_path / "tables/d/t")), [{"id": number, "text": "ü" * number} for number in range(4)])

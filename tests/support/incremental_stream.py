@@ -59,7 +59,7 @@ class BesideStream:
         outputs: what a consumer has received.
         offset: the stored offset.
         snapshots: the incremental snapshots.
-        broken: how often the stream broke.
+        broken: the number of times the stream broke.
     """
 
     def __init__(

@@ -174,5 +174,5 @@ def test_the_files_of_another_server_are_refused() -> None:
     """A name leads to one server for queries, and to another one for the binlog."""
     files = FolderFiles(Case("gtid-off").binlog)
     start = SourceOffset(files.names[0], 4)
-    with pytest.raises(Undecided, match="is of the server with server_id"):
+    with pytest.raises(Undecided, match="was written by the server with server_id"):
         has_changes(files, start, SourceOffset(files.names[0], 10_000, server="4711"), ())

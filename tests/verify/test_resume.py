@@ -62,10 +62,10 @@ def test_a_table_is_read_anew_after_a_time() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"connector": "hr"}, "is of connector hr, version 2"),
-        ({"version": 1}, "is of connector crm, version 1"),
-        ({"run": {"--where": "id > 5", "--config": "f"}}, "another value of --where, "),
-        ({"run": {}}, "another value of --config, --where, "),
+        ({"connector": "hr"}, "belongs to connector hr, version 2"),
+        ({"version": 1}, "belongs to connector crm, version 1"),
+        ({"run": {"--where": "id > 5", "--config": "f"}}, "a different value of --where, "),
+        ({"run": {}}, "a different value of --config, --where, "),
         ({"bound": ["1 OR 1"]}, "is damaged"),
         ({"bound": ["1", "2"]}, "is damaged"),
         ({"bound": 5}, "is damaged"),

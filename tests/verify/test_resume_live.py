@@ -53,7 +53,7 @@ def test_an_interrupted_run_continues_with_its_chunk(
         assert run(config, *resume).exit_code == 143
         status, document = report(config, *resume, "--columns", "n")
         assert status == 2
-        assert f"{file} is of a run with another value of --columns" in document["tables"][0]["reason"]
+        assert f"{file} belongs to a run with a different value of --columns" in document["tables"][0]["reason"]
 
         mysql_db.execute(  # what was read already is changed, and so is what was not
             "UPDATE t SET n = -1 WHERE id IN ('k001', 'k091')",

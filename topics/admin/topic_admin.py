@@ -376,8 +376,8 @@ class TopicAdmin:
         policy = found.config.get("cleanup.policy", "compact")
         if policy != "compact":
             raise TopicError(
-                f"offsets topic {topic!r} has cleanup.policy={policy} so source offsets would be deleted in time; it "
-                f"must be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
+                f"offsets topic {topic!r} has cleanup.policy={policy}, so source offsets would eventually be deleted; "
+                f"it must be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
                 "--add-config cleanup.policy=compact, or name another topic in offset.storage.topic"
             )
 

@@ -135,8 +135,8 @@ class Repetition(Part):
 
     Attributes:
         part: the repeated part.
-        low: how often, at least.
-        high: how often, at most; ``None`` without a limit.
+        low: the least number of repetitions.
+        high: the greatest number of repetitions; ``None`` without a limit.
         lazy: whether it is repeated as seldom as possible, instead of as often as possible.
     """
 

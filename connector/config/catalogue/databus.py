@@ -53,6 +53,6 @@ ALIVE_TIMEOUT = Property(
     "databus.masteralive_timeout",
     integer(1),
     60,
-    "How many seconds an original databus server counts as alive after its last sign of life. Servers of rowtide take "
+    "How many seconds an original databus server counts as alive after its last keep-alive. Servers of rowtide take "
     "over from each other as soon as ZooKeeper ends the session.",
 )

@@ -117,7 +117,7 @@ def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
 
     def from_environment(path: str, key: str) -> str:
         if path or key not in environ:
-            raise LookupError(f"the environment has no variable {key!r}")
+            raise LookupError(f"the environment variable {key} is not set")
         return environ[key]
 
     def from_directory(path: str, key: str) -> str:

@@ -49,7 +49,7 @@ _IN_FLIGHT = ("max.in.flight.requests.per.connection", "max.in.flight")
 _SAME = {"acks": {"all", "-1"}, "enable.idempotence": {"true", "1"}}
 _TRANSACTION_TIMEOUT_MS = 60000
 _ATTEMPTS = 3
-"""Answers that may be waited for in vain while a transaction lasts: of the broker that vanished, and two more."""
+"""The responses that may time out while a transaction is open: that of the broker that vanished, and two more."""
 
 
 class ProducerSettingsError(ValueError):

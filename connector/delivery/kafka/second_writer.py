@@ -123,7 +123,7 @@ class SecondWriterWatch:
         elif before is None or before.name != name or now - self._warned_at > _WARN_EVERY_S:
             self._warned_at = now
             log.warning(
-                "a second writer runs: %s stores offsets for this connector in topic %s, too. Every change is "
+                "a second writer runs: %s also stores offsets for this connector in topic %s. Every change is "
                 "delivered twice. Stop one of them",
                 name,
                 self._store.topic,
@@ -155,7 +155,11 @@ def still_writing(
     interval = min(flush_interval_s, _LONGEST_INTERVAL_S) + _SLACK_S
     left = min(interval, interval - (time.time() - last.at_ms / 1000))
     if left > 0:
-        log.info("another program stored a position less than %.0f s ago: waiting %.0f s for its next", interval, left)
+        log.info(
+            "another program stored a position less than %.0f s ago: waiting %.0f s to see whether it stores another",
+            interval,
+            left,
+        )
     while left > 0:
         if wait(min(left, _LOOK_EVERY_S)):
             return None

@@ -79,7 +79,7 @@ class HttpSink:
         backoff = Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
         while True:
             if self._closed.is_set():
-                raise DeliveryInterrupted(f"stopped before {self._place()} has taken all records")
+                raise DeliveryInterrupted(f"stopped before {self._place()} has accepted all records")
             request = Request(self._url, data=body, headers=self._headers, method="POST")
             wait = backoff.failed()
             try:

@@ -400,7 +400,7 @@ class DeltaStore:
         place = self._place(table)
         if place.exists() and not any(step.table == table for step in self._steps):
             raise DeliveryError(
-                f"table {former} was renamed to {table}, and {place} is something that this sink has not made: it "
+                f"table {former} was renamed to {table}, and {place} was not created by this sink: it "
                 "is not replaced. Rename it"
             )
         self._opened.pop(former, None)

@@ -282,7 +282,7 @@ class TableSink(SynchronousSink):
                     )
         if (computed := computed_again(pairs)) is not None:
             raise DeliveryError(
-                f"table {table}: the server has computed the generated column {computed.name} of existing rows again, "
+                f"table {table}: the server has recomputed the generated column {computed.name} in existing rows, "
                 f"and the binlog does not have the values. {self._way_out}"
             )
         if tuple(event.before) != tuple(event.after):

@@ -56,7 +56,7 @@ def require_paths(paths: tuple[Any, ...]) -> None:
 def structure_at(config: Configuration, name: str, at: str | int | dt.datetime) -> Table:
     """Return the structure of a table at a point in time; see ``Engine.table_at``."""
     if not isinstance(name, str) or not isinstance(at, str | int | dt.datetime):
-        raise EngineTypeError(f"table_at takes a table as text and a point in time, not {name!r} and {at!r}")
+        raise EngineTypeError(f"table_at takes a table as a string and a point in time, not {name!r} and {at!r}")
     point = parse_point_in_time(at.isoformat() if isinstance(at, dt.datetime) else str(at))
     database, _, table = name.partition(".")
     with history_source(config) as source:

@@ -140,7 +140,7 @@ class NewTableRequests:
             log.error("the new table %s is not captured, because its structure cannot be parsed: %s", table, problem)  # noqa: TRY400
             return
         self.hidden.discard((table.database, table.table))
-        log.info("table %s is captured from %s:%d on", table, progress.file, progress.end)
+        log.info("table %s is captured starting at %s:%d", table, progress.file, progress.end)
         self._waiting.append(table)
 
 

@@ -119,7 +119,7 @@ def connection_settings(settings: Mapping[str, object]) -> ConnectionSettings:
     read = _Reader(settings)
     for name in sorted(ONLY_LIBRDKAFKA):
         if read.text(name):
-            raise NotSupported(name, "only librdkafka has this setting")
+            raise NotSupported(name, "only librdkafka supports this setting")
     protocol = read.text("security.protocol", "plaintext").lower()
     return ConnectionSettings(
         bootstrap=addresses(read.text("bootstrap.servers")),
@@ -159,7 +159,7 @@ def _tls(read: "_Reader") -> TlsSettings:
 def _credentials(read: "_Reader") -> Password:
     mechanism = read.text("sasl.mechanism", "GSSAPI").upper()
     if mechanism not in MECHANISMS:
-        raise NotSupported("sasl.mechanism", f"only librdkafka has the login by {mechanism}")
+        raise NotSupported("sasl.mechanism", f"only librdkafka supports {mechanism}")
     username, password = read.text("sasl.username"), read.text("sasl.password")
     if not username:
         raise ValueError(f"sasl.mechanism={mechanism} needs sasl.username and sasl.password")

@@ -151,7 +151,7 @@ class Cluster:
         for topic, partitions in by_topic.items():
             found = answer.topics.get(topic)
             if found is None:
-                failures.append(unusable(f"the broker's answer to a look-up of topic {topic!r} does not have it"))
+                failures.append(unusable(f"the broker's response to a look-up of topic {topic!r} does not have it"))
                 continue
             known = self._topics.setdefault(topic, _Topic())
             failure = self._update_topic(topic, known, found, partitions, now)

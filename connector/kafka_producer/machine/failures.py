@@ -55,7 +55,7 @@ def unusable(text: str) -> Failure:
 
 def malformed_answer(sent: object, why: str) -> Failure:
     """Return the failure for an impossible answer to a request, after which it is unknown what was stored."""
-    return unusable(f"the answer to {sent} is invalid: {why}")
+    return unusable(f"the response to {sent} is invalid: {why}")
 
 
 def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str, message: str = "") -> Failure:

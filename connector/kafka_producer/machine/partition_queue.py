@@ -23,7 +23,7 @@ class _Pending:
         added_at: when it was queued.
         sequence: the sequence number of its first record; -1 until it is sent.
         data: its bytes, numbered.
-        attempts: how often it was sent.
+        attempts: the number of times it was sent.
         part: whether it is part of a larger batch that an earlier attempt may have stored.
     """
 

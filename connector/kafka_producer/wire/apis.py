@@ -116,7 +116,7 @@ class BrokerVersions:
             UnsupportedBroker: there is none.
         """
         if api.key not in self.ranges:
-            raise UnsupportedBroker(f"the broker has no API {api.name}, which Kafka has since version 1.0")
+            raise UnsupportedBroker(f"the broker does not support the API {api.name}, which Kafka 1.0 introduced")
         lowest, highest = self.ranges[api.key]
         version = min(api.highest, highest, at_most)
         if version < max(api.lowest, lowest):

@@ -101,7 +101,7 @@ def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
             version = 0
         return read_all(codec(sent.api.answer, version, flexible=sent.api.flexible(version)), body)
     except MalformedAnswer as error:
-        raise MalformedAnswer(f"the answer to {sent} is malformed: {error}") from None
+        raise MalformedAnswer(f"the response to {sent} is malformed: {error}") from None
 
 
 def _body(sent: SentRequest, reader: Reader) -> memoryview:
@@ -151,7 +151,7 @@ class FrameReader:
             size = _LENGTH.unpack(self._buffer)[0]
             if not _LENGTH.size <= size <= self._limit:
                 raise MalformedAnswer(
-                    f"an answer of {size} bytes is announced, but the limit (receive.message.max.bytes) is "
+                    f"a response of {size} bytes is announced, but the limit (receive.message.max.bytes) is "
                     f"{self._limit}"
                 )
             self._size, self._filled, self._buffer = size, 0, bytearray(min(size, _FIRST_BUFFER))

@@ -73,12 +73,13 @@ def login(known: BrokerVersions, credentials: Password, nonce: str) -> Generator
     handshake: SaslHandshakeAnswer = yield SaslHandshakeRequest(mechanism=name), known.version(SASL_HANDSHAKE)
     if handshake.error == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationFailed(
-            f"the broker's listener does not have sasl.mechanism={name}; it has {', '.join(handshake.mechanisms)}"
+            f"the broker's listener does not support sasl.mechanism={name}; it supports "
+            f"{', '.join(handshake.mechanisms)}"
         )
     if handshake.error == ErrorCode.ILLEGAL_SASL_STATE:
-        raise AuthenticationFailed("the broker's listener has no login: check security.protocol")
+        raise AuthenticationFailed("the broker's listener does not support SASL: check security.protocol")
     if handshake.error:
-        raise AuthenticationFailed(f"the broker refused the login by {name}: {code_text(handshake.error)}")
+        raise AuthenticationFailed(f"the broker refused the SASL mechanism {name}: {code_text(handshake.error)}")
     mechanism = start(credentials, nonce)
     message: bytes | None = mechanism.first()
     lifetime = 0
@@ -90,6 +91,8 @@ def login(known: BrokerVersions, credentials: Password, nonce: str) -> Generator
         if answer.error == ErrorCode.SASL_AUTHENTICATION_FAILED:
             raise AuthenticationFailed(f"the broker refused the credentials for {name}: {answer.error_message}")
         if answer.error:
-            raise AuthenticationFailed(f"the login by {name} failed: {code_text(answer.error)}: {answer.error_message}")
+            raise AuthenticationFailed(
+                f"SASL authentication with {name} failed: {code_text(answer.error)}: {answer.error_message}"
+            )
         message, lifetime = mechanism.next(answer.auth_bytes), answer.session_lifetime_ms
     return lifetime

@@ -41,7 +41,7 @@ class Reader:
         """
         start, end = self._at, self._at + size
         if end > self._end or size < 0:
-            raise MalformedAnswer(f"{size} bytes at {start} reach over the end at {self._end}")
+            raise MalformedAnswer(f"{size} bytes are needed at offset {start}, but the data ends at {self._end}")
         self._at = end
         return self._data[start:end]
 
@@ -49,7 +49,9 @@ class Reader:
         """Return the next number, in a form of fixed size."""
         start, end = self._at, self._at + form.size
         if end > self._end:
-            raise MalformedAnswer(f"a number of {form.size} bytes at {start} reaches over the end at {self._end}")
+            raise MalformedAnswer(
+                f"a number of {form.size} bytes is needed at offset {start}, but the data ends at {self._end}"
+            )
         self._at = end
         return form.unpack_from(self._data, start)[0]
 
@@ -169,7 +171,7 @@ def string(*, flexible: bool, nullable: bool) -> Codec:
             return
         data = value.encode()
         if len(data) > _LONGEST_STRING:
-            raise NotEncodable(f"a text of {len(data)} bytes is longer than {_LONGEST_STRING}")
+            raise NotEncodable(f"a string of {len(data)} bytes is longer than {_LONGEST_STRING}")
         length.write(writer, len(data))
         writer.add(data)
 
@@ -180,7 +182,7 @@ def string(*, flexible: bool, nullable: bool) -> Codec:
         try:
             return str(reader.take(size), "utf-8")
         except UnicodeDecodeError as error:
-            raise MalformedAnswer(f"a text is not UTF-8: {error.reason}") from None
+            raise MalformedAnswer(f"a string is not valid UTF-8: {error.reason}") from None
 
     return Codec(write, read)
 

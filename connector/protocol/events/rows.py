@@ -79,7 +79,7 @@ def table_map_of(event: Rows, table_ids: Mapping[int, TableStructure]) -> TableS
         table_ids: the TABLE_MAPs before it in its transaction.
 
     Raises:
-        ProtocolError: there is none, or it has another number of columns.
+        ProtocolError: there is none, or it has a different number of columns.
     """
     structure = table_ids.get(event.table_id)
     if structure is None:

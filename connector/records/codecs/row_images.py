@@ -157,7 +157,7 @@ class RowImages(ABC, Generic[Row]):
             raise ValueError(
                 f"the {image} image of a row of table {self._table} lacks the columns {names}: "
                 "a session changed rows with binlog_row_image=MINIMAL. Let all sessions use FULL or NOBLOB, or set "
-                "binlog.row.image.minimal.allowed=true to have a placeholder or null for what is missing"
+                "binlog.row.image.minimal.allowed=true to get a placeholder or null for what is missing"
             )
 
     def _refuse_keyless(self, layout: Sequence[bool], columns: Sequence[Column]) -> None:

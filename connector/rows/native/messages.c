@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The text `place` (0: key, 1: row) of a pair as UTF-8; false if it is none. */
+/* The text `place` (0: key, 1: row) of a pair as UTF-8; false if it is not text. */
 static bool text_of(PyObject *pair, Py_ssize_t place, const char **data, Py_ssize_t *size) {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_Check(PyTuple_GET_ITEM(pair, place))) {
         PyErr_SetString(PyExc_TypeError, "a row is a pair of texts");

@@ -267,7 +267,7 @@ class BlockingSnapshots:
     def execute(self, request: SnapshotRequest) -> Iterable[Output]:
         """Add a snapshot after the pending ones."""
         self._carry(self._current.added(request))
-        log.info("a blocking snapshot of %s is to be taken", ", ".join(request.collections.sources))
+        log.info("a blocking snapshot of %s was requested", ", ".join(request.collections.sources))
         return ()
 
     def stop(self, request: StopRequest, at: SourceOffset) -> Iterable[Output]:

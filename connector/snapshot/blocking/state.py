@@ -76,8 +76,8 @@ class BlockingState:
         state = replace(self, requests=(*self.requests, made))
         if (size := len(state.stored().encode())) > _MAX_STORED:
             raise SignalError(
-                f"the waiting blocking snapshots need {size} bytes in each stored position, and only {_MAX_STORED} "
-                "are possible. Send the signal again when they are completed, or name its tables with fewer expressions"
+                f"the waiting blocking snapshots need {size} bytes in each stored position, but at most {_MAX_STORED} "
+                "are allowed. Send the signal again when they are completed, or name its tables with fewer expressions"
             )
         return state
 

@@ -8,7 +8,7 @@ from rowtide.connector.snapshot.incremental.state import IncrementalTable, Snaps
 from rowtide.schema_history.model import TableId
 
 _COMPARED = 5000
-"""Among more tables, no similar names are looked for, which takes milliseconds for a thousand."""
+"""With more tables than this, no similar names are suggested: the search takes milliseconds for a thousand."""
 
 
 ALTERED_TOO_OFTEN = (

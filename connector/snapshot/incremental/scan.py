@@ -117,7 +117,7 @@ class Scan:
         requested: the keys of the rows to read, all of them in one chunk; ``None`` for all rows.
         size: rows of the next chunk.
         limit: the maximum number of rows of a chunk; ``None`` if that is not known.
-        delays: how often the next chunk is postponed, each time for longer.
+        delays: the number of times the next chunk is postponed, each time for longer.
         held: whether the next chunk is read while the stream waits.
         begun: whether ``last`` is known.
         last: the largest key.

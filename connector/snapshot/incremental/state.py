@@ -151,8 +151,8 @@ class SnapshotState:
         """Raise ``SignalError`` if the tables are too many for an offset."""
         if not self.has_room:
             raise SignalError(
-                f"{len(self.tables)} tables need {self._stored_bytes} bytes in each stored position, and only "
-                f"{_MAX_STORED} are possible. Send several signals with fewer tables or keys, each when the snapshot "
+                f"{len(self.tables)} tables need {self._stored_bytes} bytes in each stored position, but at most "
+                f"{_MAX_STORED} are allowed. Send several signals with fewer tables or keys, each when the snapshot "
                 "before it is completed"
             )
 

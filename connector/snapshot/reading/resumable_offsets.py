@@ -118,5 +118,5 @@ class ResumableOffsets:
             self._has_room = False
             log.warning(
                 "the snapshot has %d tables, which are too many for a stored position: until some are read, an "
-                "interruption begins it again", len(left),
+                "interrupted snapshot starts over", len(left),
             )  # fmt: skip

@@ -218,7 +218,7 @@ class _Opener:
         position, prepared, listed = server_queries.current_position(self._session), self._prepared(), self._tables()
         created = {table.id for table in self._row_tables(listed)} - {*tables}
         if created:
-            raise TablesChanged(f"created while the lock was waited for: {', '.join(sorted(map(str, created)))}")
+            raise TablesChanged(f"tables created while waiting for the lock: {', '.join(sorted(map(str, created)))}")
         for session in self._others:
             session.execute(_START)
         return View(position, listed, locked=True, until_end=True, single_tables=True, prepared=prepared)

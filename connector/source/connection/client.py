@@ -292,7 +292,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             except (DatabaseUnreachableError, pymysql.MySQLError) as error:
                 # Any other number is an answer of the server, such as "too many connections".
                 if isinstance(error, DatabaseUnreachableError) or error.args[0] in _CLIENT_ERRORS:
-                    raise TimeoutError(f"no answer for {silent_s:.0f} s, and no log-in either") from error
+                    raise TimeoutError(f"no answer for {silent_s:.0f} s, and a new connection cannot log in") from error
 
     def _create_ssl_ctx(self, given: Any) -> "_TlsSockets":
         """Return the context of the configuration, even if TLS is optional.

@@ -38,7 +38,7 @@ def renewed(config: DatabaseConfig) -> DatabaseConfig:
         return config
     values, problems = resolve(renewal.references, providers(os.environ))
     for name, message in problems:
-        log.warning("%s: %s; its value of the start is used", name, message)
+        log.warning("%s: %s; the value read at the start is used", name, message)
     wrong = {name for name, _ in problems}
     known = {name: text for name, text in values.items() if name not in wrong}
     config = replace(
@@ -111,7 +111,7 @@ def _from_function(config: DatabaseConfig, name: str) -> str:
     except Exception as error:
         raise _no_password(config, f"{name} has failed: {type(error).__name__}: {error}") from error
     if not isinstance(found, str):
-        raise _no_password(config, f"{name} must return a text, not {type(found).__name__}", passes=False)
+        raise _no_password(config, f"{name} must return a string, not {type(found).__name__}", passes=False)
     return found
 
 

@@ -64,7 +64,7 @@ class MirrorStatus:
         files: number of files.
         bytes: their sizes.
         copied_bytes: bytes that this process has written.
-        reconnects: how often a stream was opened again.
+        reconnects: the number of times a stream was opened again.
         error: why no stream is open.
     """
 

@@ -564,7 +564,7 @@ def properties_of(given: Any, what: str, *, nulls: bool = False) -> dict[str, An
         raise BadRequest(f"{what} must be a JSON object of properties")
     for name, value in given.items():
         if isinstance(value, dict | list) or (value is None and not nulls):
-            raise BadRequest(f"{what}: {name} must be a text")
+            raise BadRequest(f"{what}: {name} must be a string")
     return {
         name: value if value is None or isinstance(value, str) else json.dumps(value) for name, value in given.items()
     }

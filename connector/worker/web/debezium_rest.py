@@ -99,7 +99,7 @@ async def _given(request: web.Request) -> dict[str, str]:
     given = {name: text for name, text in properties_of(await object_of(request), "the body").items() if text}
     named = given.setdefault(_CLASS, wanted)
     if connector_class(named) != wanted:
-        raise BadRequest(f"{_CLASS} is {named}, and this path is for {wanted}")
+        raise BadRequest(f"{_CLASS} is {named}, but this path is for {wanted}")
     return given
 
 

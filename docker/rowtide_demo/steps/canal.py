@@ -149,7 +149,7 @@ def prove_with_canal(context: Context, mysql: MySQL, found: FlatTables) -> None:
                     tuple(str(row[place]) for place in keys): row for row in cursor.fetchall()
                 }
             if selected.keys() != rows.keys():
-                raise DemoError(f"table {table}: MySQL has other rows than the messages")
+                raise DemoError(f"table {table}: MySQL has different rows from the messages")
             for key, row in rows.items():
                 for column, value in zip(structure[table], selected[key], strict=True):
                     if not _equal(column.type, row[column.name], value):

@@ -94,7 +94,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
         if len(content) > _LARGEST:
             raise UnusableHistory(
                 f"a record of the schema history is too large for ZooKeeper: {len(content)} bytes, compressed. "
-                "Leave canal.zkServers empty, or its tables out (canal.instance.filter.black.regex)"
+                "Leave canal.zkServers empty, or exclude its tables (canal.instance.filter.black.regex)"
             )
         root = self._nodes.paths.history
         counted = self._nodes.get(root) is not None

@@ -1,7 +1,7 @@
 """Reads Canal's configuration: ``canal.properties``, and ``NAME/instance.properties`` of each destination.
 
-Properties of instances in ``canal.properties`` are defaults for all instances. ``${name:default}`` stands for a
-variable of the environment, or for its default. All problems of all files are reported together.
+Properties of instances in ``canal.properties`` are defaults for all instances. ``${name:default}`` stands for an
+environment variable, or for its default. All problems of all files are reported together.
 """
 
 import os

@@ -80,7 +80,7 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.instance\.multi\.stream\.on": "MariaDB's and PolarDB's streams are read as they come",
     r"canal\.aliyun\..*|canal\.instance\.rds\..*": "backups of Alibaba Cloud are not read",
     r"canal\.mq\.(canalGetTimeout|send\.thread\.size|build\.thread\.size)": "messages are sent immediately, in order",
-    r"canal\.mq\.(accessChannel|enableDynamicQueuePartition|producerGroup|namespace)": "it is of another queue",
+    r"canal\.mq\.(accessChannel|enableDynamicQueuePartition|producerGroup|namespace)": "it belongs to another queue",
     r"rocketmq\..*|rabbitmq\..*|pulsarmq\..*": "messages are sent to Kafka only",
 }
 """Patterns of properties that have no effect, and why."""

@@ -1,6 +1,6 @@
 """Reads the values of Canal's properties files, and collects all problems.
 
-``${name:default}`` stands for a variable of the environment, or for its default.
+``${name:default}`` stands for an environment variable, or for its default.
 """
 
 import re

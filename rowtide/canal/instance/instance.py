@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 _ITEMSIZE_BYTES = 1 << 28
 _CLIENT_S = 0.2
-"""How often a client is looked for."""
+"""The interval of the check for a client."""
 _FULL_S = 60.0
 """How often the log has that the store is full."""
 

@@ -1,6 +1,6 @@
 """Positions of clients in Canal's JSON: ``meta.dat``, and the nodes ``cursor`` and ``parse`` of ZooKeeper.
 
-The form is fastjson's: keys in alphabetical order, no spaces. ``postion`` is spelled so.
+The form is fastjson's: keys in alphabetical order, no spaces. ``postion`` is Canal's spelling.
 """
 
 import json

@@ -12,7 +12,7 @@ def destination_of(request: Request, destinations: Mapping[str, Destination]) ->
     """Return the destination of a request.
 
     Raises:
-        CanalError: there is none of this name.
+        CanalError: there is none with this name.
     """
     found = destinations.get(request.destination)
     if found is None:

@@ -69,7 +69,7 @@ class Proofs:
             raise click.ClickException(f"--proofs {path} cannot be read ({error!r}): {way_out}") from None
         if (connector, version) != (self.connector, _VERSION):
             raise click.ClickException(
-                f"--proofs {path} is that of connector {connector}, version {version}: {way_out}"
+                f"--proofs {path} belongs to connector {connector}, version {version}: {way_out}"
             )
 
     def store(self) -> None:

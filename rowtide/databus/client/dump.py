@@ -70,7 +70,7 @@ class DumpReader:
         if line != _PONG:
             self._socket.close()
             raise DumpError(
-                f"{self._name}: no databus server is there: it answered {bytes(line or b'')[:80]!r} instead of PONG"
+                f"{self._name}: this is not a databus server: it answered {bytes(line or b'')[:80]!r} instead of PONG"
             )
 
     def poll(self, timeout: float) -> RowsEvent | None:

@@ -136,7 +136,7 @@ class ClientSettings:
             try:
                 values[_NAMES[name]] = _converted(_NAMES[name], value)
             except (TypeError, ValueError):
-                problems.append(f"{name} is {value!r}, which is of another type")
+                problems.append(f"{name} is {value!r}, which has the wrong type")
         for name in ("brokers", "topic"):
             values.setdefault(name, () if name == "brokers" else "")
         try:

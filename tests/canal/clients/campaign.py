@@ -34,7 +34,7 @@ class Round:
         clients: the names of the clients; each has a destination of its own.
         cluster: whether two servers with ZooKeeper run the destinations.
         changes: the number of row changes.
-        kills: how often the server is killed.
+        kills: the number of times the server is killed.
         seed: of the load and of the kills.
         gtids: ``canal.instance.gtidon``.
         counts_entries: ``canal.instance.memory.batch.mode=ITEMSIZE``.

@@ -37,8 +37,8 @@ class Received:
 
     Attributes:
         repeated: how many changes came again.
-        rewinds: how often changes came again.
-        connections: how often the client has connected.
+        rewinds: the number of times changes came again.
+        connections: the number of times the client has connected.
         lost: why its connections ended.
         problems: what is wrong.
     """

@@ -198,5 +198,5 @@ def test_a_point_in_time_that_is_none(with_history: rowtide.Engine, at: Any) -> 
 
 @pytest.mark.parametrize(("name", "at"), [(5, "end"), (None, "end"), ("shop.orders", 1.5), ("shop.orders", None)])
 def test_a_table_and_a_point_in_time_of_another_type(with_history: rowtide.Engine, name: Any, at: Any) -> None:
-    with pytest.raises(rowtide.EngineTypeError, match="table_at takes a table as text and a point in time"):
+    with pytest.raises(rowtide.EngineTypeError, match="table_at takes a table as a string and a point in time"):
         with_history.table_at(name, at)

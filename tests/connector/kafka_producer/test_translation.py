@@ -82,5 +82,5 @@ def test_the_answer_that_all_batches_are_stored() -> None:
 
 def test_an_answer_to_another_request_is_malformed() -> None:
     received = produce.ProduceAnswer(responses=(), throttle_time_ms=0)
-    with pytest.raises(MalformedAnswer, match="ProduceAnswer is not an answer to EndTxn"):
+    with pytest.raises(MalformedAnswer, match="ProduceAnswer is not the response to EndTxn"):
         answer(EndTxn("shop", PRODUCER, commit=True), received, VERSIONS)

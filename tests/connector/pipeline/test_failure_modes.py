@@ -135,7 +135,7 @@ def test_a_table_that_becomes_known_is_published_from_then_on() -> None:
 
 
 def damaged(case: Case, folder: Path, columns: int = 0xFF) -> Path:
-    """A copy of a case's binlog whose last row event has another number of columns, with a correct checksum."""
+    """A copy of a case's binlog whose last row event has a different number of columns, with a correct checksum."""
     for path in case.binlog.iterdir():
         shutil.copy(path, folder)
     path = folder / "binlog.000001.gz"

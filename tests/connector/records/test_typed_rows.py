@@ -161,7 +161,7 @@ def test_every_annotation_counts_that_can_be_evaluated() -> None:
 
 
 def test_a_literal_takes_its_values_only() -> None:
-    with pytest.raises(rowtide.RowTypeError, match="is a str in this row that is none of the literals"):
+    with pytest.raises(rowtide.RowTypeError, match="is a str in this row that is not one of the literals"):
         made(Person, **{"class": "c"})
     with pytest.raises(rowtide.RowTypeError, match="Input should be 'a' or 'b'"):
         made(Model, **{"class": "c"})

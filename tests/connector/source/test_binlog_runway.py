@@ -189,7 +189,7 @@ def test_a_position_whose_file_is_gone(gone: bool, monkeypatch: pytest.MonkeyPat
         found = query.ask(server, SourceOffset("b.0", 4))
         assert (found.seconds, found.reason, found.short) == (0, "b.0 was purged", True)
     else:  # a fail-over by GTIDs
-        with pytest.raises(RetentionUnknown, match="the position is of another server"):
+        with pytest.raises(RetentionUnknown, match="the position belongs to another server"):
             query.ask(server, SourceOffset("b.0", 4, "0-1-1"))
 
 

@@ -126,7 +126,7 @@ def test_a_password_of_a_function(server: FakeMySQL) -> None:
         ("command:sh -c 'echo {user}'", r"\{user\} would be 'a;b', which a shell may take for a command", False),
         ("command:echo --user {user}", r"\{user\} would be '-h', which a shell may take for a command", False),
         (f"python:{__name__}.broken", "has failed: RuntimeError: no metadata server", True),
-        (f"python:{__name__}.number", "must return a text, not int", False),
+        (f"python:{__name__}.number", "must return a string, not int", False),
         (f"python:{__name__}.nothing", "has no attribute 'nothing'", False),
         ("python:raising_module.f", "raising_module.f cannot be imported: KeyError: 'TOKEN'", False),
         ("python:no_such_module_at_all.f", "Install it, or add its folder to PYTHONPATH", False),

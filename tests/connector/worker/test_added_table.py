@@ -145,7 +145,7 @@ def test_a_table_that_the_schema_history_lacks(database: Database, kafka: Kafka,
         "DELETE FROM added WHERE id = 1",
     )
     connector.captures("a", "added")
-    with Worker(connector.config).wait_for_log(f"table {database.name}.added is captured from") as worker:
+    with Worker(connector.config).wait_for_log(f"table {database.name}.added is captured starting at") as worker:
         database.execute("UPDATE added SET ver = 70 WHERE id = 3", "ALTER TABLE added DROP COLUMN more")
         worker.wait_for_log(f"rows of table {database.name}.added")
         database.execute("UPDATE added SET ver = 80 WHERE id = 4")

@@ -367,7 +367,7 @@ def test_sighup_reads_the_files_again_unless_the_terminal_was_closed(
     hung_up: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert hung_up([False]) == ["reload"], "a service"
-    assert "the files are not used completely" in caplog.text
+    assert "the files were read only in part" in caplog.text
     assert "no such luck" in caplog.text
     assert hung_up([True, True]) == ["reload"], "a terminal that is still there: kill -HUP"
     assert hung_up([True, False]) == ["stop by SIGHUP"], "a terminal that was closed"

@@ -86,7 +86,7 @@ def test_a_version_whose_types_would_change_values_is_not_written(schema: Schema
         {"type": "record", "name": "Row", "namespace": "t", "fields": [{"name": "v", "type": latest}]}
     )
     record = ConnectRecord("t", None, None, None, struct("t.Row", {"v": schema}), {"v": None})
-    with pytest.raises(ValueError, match=f"latest version of subject t-value cannot take the values: {reason}"):
+    with pytest.raises(ValueError, match=f"latest version of subject t-value cannot represent the values: {reason}"):
         AvroConverter(Latest(latest_text)).data(record, "value", [])
 
 

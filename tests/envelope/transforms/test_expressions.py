@@ -117,27 +117,30 @@ def test_a_topic_is_a_text_or_null() -> None:
         ("header.x.value == 2", r"header\.x\.value: header\.x is null"),
         ("header.h.name == 2", r"header\.h\.name: a header has no 'name'; it has value, schema"),
         ("value.after.id.x == 2", r"value\.after\.id\.x: a number has no field 'x'"),
-        ("value.op.lower == 'c'", r"a text has no field 'lower' \(value\.op\.lower\(\) with parentheses is the method"),
-        ("value.after.id == '2'", "value.after.id is a number, and '2' is a text: they cannot be compared this way"),
+        (
+            "value.op.lower == 'c'",
+            r"a string has no field 'lower' \(value\.op\.lower\(\) with parentheses is",
+        ),
+        ("value.after.id == '2'", "value.after.id is a number, and '2' is a string: they cannot be compared this way"),
         ("value.after.id in ('1', '2')", "is a number, and .* is a tuple: they cannot be compared this way"),
-        ("value.after.name > 'a'", "value.after.name is null, and 'a' is a text: they cannot be compared this way"),
+        ("value.after.name > 'a'", "value.after.name is null, and 'a' is a string: they cannot be compared this way"),
         ("value.after > value.before", "value.after is a struct, and value.before is null"),
         ("value.after.active", r"value\.after\.active gave a number, not true or false: .* value\.after\.active == 1"),
         ("value.after", "gave a struct, not true or false"),
         ("value.after.name", "gave null, not true or false"),
-        ("value.after.name + 'x' == ''", "value.after.name \\+ 'x': not possible with null and a text"),
-        ("value.op * 3 == ''", r"value\.op \* 3: not possible with a text and a number"),
-        ("value.op % 3 == ''", "not possible with a text and a number"),
+        ("value.after.name + 'x' == ''", "value.after.name \\+ 'x': not possible with null and a string"),
+        ("value.op * 3 == ''", r"value\.op \* 3: not possible with a string and a number"),
+        ("value.op % 3 == ''", "not possible with a string and a number"),
         ("value.after.id / 0 == 1", r"value\.after\.id / 0: ZeroDivisionError"),
         ("value.after.price / 0 == 1", "DivisionByZero"),
         ("f'{value.after.name}' == ''", r"value\.after\.name: not possible with null"),
         ("value.after.id.lower() == ''", r"value\.after\.id\.lower\(\): not possible with a number"),
-        ("int(topic) == 1", r"int\(topic\): not possible with a text"),
-        ("topic['a'[0:1]:] == ''", "not possible with a text"),
+        ("int(topic) == 1", r"int\(topic\): not possible with a string"),
+        ("topic['a'[0:1]:] == ''", "not possible with a string"),
         ("value.after.tags[0:] == 1", "not possible with an array"),
         ("topic.replace('', 'x') == ''", "not possible with"),
         ("1e999 - 1e999 < value.after.price", "is a number, and value.after.price is a number"),
-        ("int('1' + f'{topic}' + '0') == 1", "not possible with a text"),
+        ("int('1' + f'{topic}' + '0') == 1", "not possible with a string"),
         ("len(value.after) == 1", "not possible with a struct"),
     ],
 )
@@ -163,20 +166,20 @@ def test_an_error_does_not_show_values_of_rows() -> None:
         ("", "is not an expression"),
         (r"search('\d', topic)", "invalid escape sequence"),
         ("op == 'u'", "there is no variable op: .* value.after.op"),
-        ("'c'", "'c' gives a text, but the result must be true or false"),
-        ("value.op == 'c' or 'u'", "'u' gives a text, but the result must be true or false"),
+        ("'c'", "'c' gives a string, but the result must be true or false"),
+        ("value.op == 'c' or 'u'", "'u' gives a string, but the result must be true or false"),
         ("1 if topic == 'a' else True", "1 gives a number"),
         ("len(topic)", "gives a number"),
-        ("topic.lower()", "gives a text"),
+        ("topic.lower()", "gives a string"),
         ("None", "None gives null"),
-        ("topic.name == 'x'", "topic has no name; it is a text"),
+        ("topic.name == 'x'", "topic has no name; it is a string"),
         ("valueSchema.nope == 1", "valueSchema has no nope; it has name, version, type, optional, fields"),
         ("topic is 'x'", "write == or != instead of is"),
         ("topic == 'x' if value", "expected 'else'"),
         ("fullmatch(topic, 'a')", "the first argument is the pattern"),
         ("fullmatch('(', topic)", r"fullmatch\('\(', topic\): "),
         ("get(value)", "get takes at least 2 arguments, not 1"),
-        ("get(value, topic) == 1", "the names of fields must be texts"),
+        ("get(value, topic) == 1", "the names of fields must be strings"),
         ("len() == 1", "len takes 1 arguments, not 0"),
         ("topic.lower(1) == 1", "lower takes 0 arguments, not 1"),
         ("topic.format(1) == ''", r"there is no topic\.format; the functions are get"),
@@ -283,14 +286,14 @@ def test_a_header_has_any_name() -> None:
 
 def test_texts_do_not_grow_beyond_proportion() -> None:
     text = "topic" + ".replace('s', 'ssssssssssssssssssssssssssssssss')" * 10 + " == ''"
-    with pytest.raises(TransformError, match="not possible with a text"):
+    with pytest.raises(TransformError, match="not possible with a string"):
         condition(text)
 
 
 def test_a_long_text_is_no_number() -> None:
     long = RECORD.with_content("value", SCHEMA, {"before": None, "after": {**AFTER, "name": "9" * 101}, "op": "c"})
     evaluate = compile_expression("int(value.after.name) == 1", boolean=True)
-    with pytest.raises(TransformError, match="not possible with a text"):
+    with pytest.raises(TransformError, match="not possible with a string"):
         evaluate(long)
 
 

@@ -68,7 +68,7 @@ def test_a_header_does_not_become_a_field_of_a_missing_row() -> None:
     assert after is not None
     assert after.schema.optional
     assert [field.name for field in after.schema.fields] == ["id", "n", "h"]
-    with pytest.raises(TransformError, match="field 'after' is null, so that a header cannot become a field in it"):
+    with pytest.raises(TransformError, match="field 'after' is null, so a header cannot become a field in it"):
         header_to_value("after.h,op_n", exact=False)
 
 
@@ -95,7 +95,7 @@ def test_records_can_have_different_headers() -> None:
     [
         ("op.x,n", HEADERS, "field 'op' has type string: a header cannot become a field in it"),
         ("h,op", HEADERS, "field 'op' has type string, but its header has int64"),
-        ("h,n", (Header("h", None, None),), "header 'h' is null, and so has no type for a field"),
+        ("h,n", (Header("h", None, None),), "header 'h' is null, so it has no type for a field"),
     ],
 )
 def test_a_header_that_cannot_become_a_field(fields: str, headers: tuple[Header, ...], message: str) -> None:

@@ -84,7 +84,7 @@ def test_an_error_of_a_record_names_the_transform_the_topic_and_the_field() -> N
 
 @pytest.mark.parametrize("text", ["''", "'a b'", "'.'", "'x' + 'y' if topic == '' else topic + '/'"])
 def test_a_text_that_is_no_name_of_a_topic_is_an_error(text: str) -> None:
-    with pytest.raises(TransformError, match=r"topic\.expression: gave a text that is not a valid topic name"):
+    with pytest.raises(TransformError, match=r"topic\.expression: gave a string that is not a valid topic name"):
         chain("ContentBasedRouter", topic_expression=text).records(CREATED)
 
 
@@ -103,7 +103,7 @@ def test_all_problems_are_reported_together() -> None:
     assert [name for name, _ in found] == ["condition", "topic.regex", "null.handling.mode", "language", "conditio"]
     ((name, message),) = problems("ContentBasedRouter", topic_expression="1")
     assert name == "topic.expression"
-    assert message.startswith("1 gives a number, but the result must be a text or None. See ")
+    assert message.startswith("1 gives a number, but the result must be a string or None. See ")
 
 
 @pytest.mark.parametrize("language", ["jsr223.groovy", "jsr223.graal.js", "wasm.chicory"])

@@ -193,13 +193,13 @@ def test_names_with_quotes_are_parsed() -> None:
 
 
 def test_invalid_settings_are_an_error() -> None:
-    with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has a session that cannot be read"):
+    with pytest.raises(DamagedHistory, match="record of 'CREATE TABLE t' has session settings that cannot be read"):
         recorded_event("CREATE TABLE t", "d", {"charset": ["x"]})
     for name, value in (
         ("charset", [1, 2]), ("charset", 5), ("character_set_collations", [[1]]), ("db", 5), ("sql", []),
         ("flags2", float("inf")), ("sql_mode", "x"),
     ):  # fmt: skip
-        with pytest.raises(DamagedHistory, match="has a session that cannot be read"):
+        with pytest.raises(DamagedHistory, match="has session settings that cannot be read"):
             recorded_event("CREATE TABLE t", "d", {name: value})
     with pytest.raises(DamagedHistory, match="'session' is not an object"):
         parse_record('{"position": {}, "session": 5}')

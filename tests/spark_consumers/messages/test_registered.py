@@ -180,7 +180,7 @@ def test_null_that_cannot_be_told_from_an_empty_text_is_an_error(tables) -> None
     registry = Registry()
     records = [row_of(1, "abc")]
     [found] = tables(written(records, ProtobufConverter(registry)), registry, {"p.d.t": described(records)}).values()
-    assert "NULL in column text cannot be distinguished from zero or an empty text" in found.error
+    assert "NULL in column text cannot be distinguished from zero or an empty string" in found.error
     assert "value.converter.optional.for.nullables=true" in found.error
 
 

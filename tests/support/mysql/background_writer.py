@@ -20,7 +20,7 @@ class BackgroundWriter:
         database: the database.
 
     Attributes:
-        writes: how often it has written.
+        writes: the number of times it has written.
     """
 
     def __init__(self, database: Database) -> None:

@@ -72,7 +72,7 @@ class TopicBatches(Request["Stored"]):
             client_id: of the client.
 
         Raises:
-            NotEncodable: a text is too long.
+            NotEncodable: a string is too long.
         """
         between = _HEADER.pack(_PRODUCE, version, correlation_id) + _opening(
             client_id, self.transactional_id, self.timeout_ms, len(self.batches)

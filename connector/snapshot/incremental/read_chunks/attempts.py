@@ -13,8 +13,8 @@ class Attempts:
     Attributes:
         size: rows of the next chunk.
         limit: the maximum number of rows of a chunk of the table; ``None`` if no chunk was too large.
-        refused: how often the server has refused the query since the last chunk.
-        in_vain: how often the chunk was read since the last one without being emitted.
+        refused: the number of times the server has refused the query since the last chunk.
+        in_vain: the number of reads since the last emitted chunk that could not be emitted.
         held: whether the stream waits while the next chunk is read, because its rows change.
     """
 

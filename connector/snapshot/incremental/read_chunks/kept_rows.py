@@ -20,7 +20,7 @@ def kept_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> list
         scan: the table.
         read: the chunk.
         journal: the keys that the stream has emitted.
-        since: the number of the journal's last event that the chunk has certainly seen.
+        since: the number of the journal's last event whose changes are certainly in the chunk.
 
     Returns:
         The rows of each block; ``None`` if the chunk must be read again, because a row cannot be distinguished, or
@@ -54,7 +54,7 @@ def gone_rows(scan: Scan, read: ReadChunk, journal: Journal, since: int) -> Rows
         scan: the table whose requested keys are read.
         read: the chunk.
         journal: the keys that the stream has emitted.
-        since: the number of the journal's last event that the chunk has certainly seen.
+        since: the number of the journal's last event whose changes are certainly in the chunk.
 
     Returns:
         The rows for deletion records; ``None`` if the chunk must be read again.

@@ -153,7 +153,7 @@ class ChunkWorker:
             raise error
         log.warning(
             "chunks are read without rows in the signal table %s: %s. Positions in the binlog are compared "
-            "instead. Grant the user INSERT and DELETE on it to have the rows there",
+            "instead. Grant the user INSERT and DELETE on it so that the rows can be written",
             self._signal_rows.table, error.args[-1],
         )  # fmt: skip
         self._signal_rows = None

@@ -24,7 +24,7 @@ _PUBLISHED_LOOK_S = 0.1
 _FIRST_WAIT_S = 5.0
 _LONGEST_WAIT_S = 300.0
 _STOP_S = 10.0
-"""How long the end of a dump that is being made is waited for."""
+"""The longest wait for the end of a dump that is being made."""
 _KEPT = 2
 """How many dumps are kept: the current one, and the one that clients may have read the name of."""
 

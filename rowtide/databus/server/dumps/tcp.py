@@ -32,9 +32,9 @@ _LONGEST_LINE = 1024
 _REQUEST_S = 30.0
 """How long a client may take for its request."""
 _END_S = 1.0
-"""How long ``END`` is waited for before the rows."""
+"""The longest wait for ``END`` before the rows."""
 _LATE_END_S = 10.0
-"""How long it is waited for after them; for so long, the original keeps its connection."""
+"""The longest wait for it after them; the original keeps its connection for this time."""
 _STALLED_S = 600.0
 """How long a client may read nothing."""
 
@@ -96,7 +96,7 @@ class _Connection:
         except (OSError, ValueError) as error:
             dump, reason = None, str(error)
         if dump is None:
-            log.warning("dump client %s wants dump %r: %s", self._client, name[:200], reason)
+            log.warning("dump client %s requests dump %r: %s", self._client, name[:200], reason)
             await self._send(f"ERROR {reason}\n".encode())
             return
         try:
@@ -112,7 +112,7 @@ class _Connection:
             await self._send(chunk)
         if marked or await self._end_wanted(_LATE_END_S):
             await self._send(dump.end_marker)
-        log.info("dump client %s has been sent dump %s: %d rows", self._client, name, dump.rows)
+        log.info("dump client %s: dump %s was sent, %d rows", self._client, name, dump.rows)
 
     async def _end_wanted(self, seconds: float) -> bool:
         """Return whether the client sends ``END`` in time."""

@@ -48,7 +48,7 @@ def test_unresolvable_references_are_problems_and_stay(tmp_path: Path) -> None:
     resolved, problems = resolve(written, providers({}))
     assert resolved == written
     told = dict(problems)
-    assert "no variable 'MISSING'" in told["a"]
+    assert "environment variable MISSING is not set" in told["a"]
     assert "no key 'nokey'" in told["b"]
     assert "No such file" in told["c"]
     assert "unknown provider; known are file, env, dir" in told["d"]

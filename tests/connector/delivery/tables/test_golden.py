@@ -43,7 +43,7 @@ STOPS = {
     "mariadb-ddl": "the server has set the values of the new column c",
     "mariadb-ddl-and-comments": "DROP PARTITION has moved or removed rows",
     "mariadb-ddl-only-captured": "DROP PARTITION has moved or removed rows",
-    "mariadb-defaults-and-transactions": "has computed the generated column vc2 of existing rows again",
+    "mariadb-defaults-and-transactions": "has recomputed the generated column vc2 in existing rows",
     "nulls-beside-defaults": "the server has set the values of the new column j",
     "session-row-format-changes": "binlog_format STATEMENT or MIXED",
     "snapshot-no-data": "nd.gone, which is not captured, was renamed to it",

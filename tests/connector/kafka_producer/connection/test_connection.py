@@ -235,7 +235,7 @@ def test_a_broker_that_breaks_off() -> None:
             connection.call(REQUEST)
         with pytest.raises(ConnectionFailed, match="it is not connected"):
             connection.call(REQUEST)
-    with connected(serve) as connection, pytest.raises(MalformedAnswer, match="the answer to Metadata request 2 of"):
+    with connected(serve) as connection, pytest.raises(MalformedAnswer, match="the response to Metadata request 2 of"):
         connection.call(REQUEST)
 
 
@@ -246,7 +246,7 @@ def test_an_answer_to_another_request() -> None:
         peer.answer(ANSWER)
 
     with connected(serve) as connection:
-        with pytest.raises(MalformedAnswer, match=r"broker 127\.0\.0\.1:\d+: the answer to .* the correlation id 99"):
+        with pytest.raises(MalformedAnswer, match=r"broker 127\.0\.0\.1:\d+: the response to .* the correlation id 99"):
             connection.call(REQUEST)
         with pytest.raises(ConnectionFailed, match="it is not connected"):  # a later answer could be read as this one
             connection.call(REQUEST)
@@ -283,7 +283,7 @@ def test_a_broker_that_does_not_answer() -> None:
 @pytest.mark.parametrize(
     ("request_", "kind", "problem"),
     [
-        (REQUEST, UnsupportedBroker, "the broker has no API Metadata"),
+        (REQUEST, UnsupportedBroker, "the broker does not support the API Metadata"),
         (
             InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1, producer_id=1),
             NotEncodable,

@@ -43,7 +43,7 @@ def test_no_common_version() -> None:
         versions(0, 2).version(PRODUCE)
     with pytest.raises(UnsupportedBroker, match="the broker has the versions 14 to 15 of Produce"):
         versions(14, 15).version(PRODUCE)
-    with pytest.raises(UnsupportedBroker, match="the broker has no API InitProducerId"):
+    with pytest.raises(UnsupportedBroker, match="the broker does not support the API InitProducerId"):
         versions(0, 13).version(INIT_PRODUCER_ID)
 
 

@@ -73,7 +73,7 @@ def test_an_answer(version: int) -> None:
 
 def test_an_answer_to_another_request() -> None:
     sent, other = SentRequest(METADATA, 12, 9), SentRequest(METADATA, 12, 8)
-    expected = "the answer to Metadata request 9 of version 12 is malformed: it has the correlation id 8"
+    expected = "the response to Metadata request 9 of version 12 is malformed: it has the correlation id 8"
     with pytest.raises(MalformedAnswer, match=expected):
         decode_answer(sent, answer_bytes(other, EMPTY))
 
@@ -113,7 +113,7 @@ def test_frames_are_cut_from_any_pieces(frames: list[bytes], data: st.DataObject
 def test_a_length_outside_the_limits(size: int) -> None:
     reader = FrameReader(1000)
     reader.room()[:] = size.to_bytes(4, "big", signed=True)
-    with pytest.raises(MalformedAnswer, match=f"an answer of {size} bytes is announced"):
+    with pytest.raises(MalformedAnswer, match=f"a response of {size} bytes is announced"):
         reader.received(4)
 
 

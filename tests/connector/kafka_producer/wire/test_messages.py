@@ -113,8 +113,8 @@ def test_a_field_that_the_version_does_not_have() -> None:
     ("name", "problem"),
     [
         (None, "null is not a value of this version"),
-        ("x" * 32768, "a text of 32768 bytes is longer than 32767"),
-        ("ä" * 16384, "a text of 32768 bytes is longer than 32767"),
+        ("x" * 32768, "a string of 32768 bytes is longer than 32767"),
+        ("ä" * 16384, "a string of 32768 bytes is longer than 32767"),
     ],
 )
 @pytest.mark.parametrize("flexible", [False, True])

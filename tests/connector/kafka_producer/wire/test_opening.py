@@ -118,7 +118,7 @@ def test_a_recorded_login(mechanism: str) -> None:
         (
             "an unknown mechanism",
             PLAIN,
-            "does not have sasl.mechanism=PLAIN; it has PLAIN, SCRAM-SHA-512, SCRAM-SHA-256, OAUTHBEARER",
+            "does not support sasl.mechanism=PLAIN; it supports PLAIN, SCRAM-SHA-512, SCRAM-SHA-256, OAUTHBEARER",
         ),
     ],
 )
@@ -130,15 +130,19 @@ def test_a_recorded_refusal(name: str, credentials: Password, problem: str) -> N
 
 
 def test_a_listener_without_logins() -> None:
-    with pytest.raises(AuthenticationFailed, match=r"the broker's listener has no login: check security\.protocol"):
+    with pytest.raises(
+        AuthenticationFailed, match=r"the broker's listener does not support SASL: check security\.protocol"
+    ):
         followed(login(SASL, PLAIN, NONCE), [SaslHandshakeAnswer(error=34, mechanisms=())])
 
 
 def test_other_errors() -> None:
-    with pytest.raises(AuthenticationFailed, match=r"refused the login by PLAIN: UNKNOWN_SERVER_ERROR \(-1\)"):
+    with pytest.raises(AuthenticationFailed, match=r"refused the SASL mechanism PLAIN: UNKNOWN_SERVER_ERROR \(-1\)"):
         followed(login(SASL, PLAIN, NONCE), [SaslHandshakeAnswer(error=-1, mechanisms=())])
     failed = SaslAuthenticateAnswer(error=34, error_message="why", auth_bytes=b"")
-    with pytest.raises(AuthenticationFailed, match=r"the login by PLAIN failed: ILLEGAL_SASL_STATE \(34\).*why"):
+    with pytest.raises(
+        AuthenticationFailed, match=r"SASL authentication with PLAIN failed: ILLEGAL_SASL_STATE \(34\).*why"
+    ):
         followed(login(SASL, PLAIN, NONCE), [SaslHandshakeAnswer(error=0, mechanisms=()), failed])
 
 

@@ -28,7 +28,7 @@ def test_a_number_of_variable_length_that_is_too_long(content: bytes) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x80", b"\xff\xff"])
 def test_a_number_of_variable_length_that_ends_early(content: bytes) -> None:
-    with pytest.raises(MalformedAnswer, match="reach over the end"):
+    with pytest.raises(MalformedAnswer, match="bytes are needed at offset"):
         Reader(content).uvarint()
 
 
@@ -47,7 +47,7 @@ def test_a_length_that_does_not_fit(content: bytes, *, flexible: bool) -> None:
 
 
 def test_a_text_that_is_not_utf_8() -> None:
-    with pytest.raises(MalformedAnswer, match="a text is not UTF-8"):
+    with pytest.raises(MalformedAnswer, match="a string is not valid UTF-8"):
         string(flexible=True, nullable=True).read(Reader(b"\3\xff\xfe"))
 
 

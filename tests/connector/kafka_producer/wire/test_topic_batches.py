@@ -83,7 +83,7 @@ def test_batches_are_not_copied(version: int) -> None:
 
 def test_a_text_that_is_too_long() -> None:
     request = TopicBatches(None, 1, [("t" * 40_000, None, 0, b"")])
-    with pytest.raises(NotEncodable, match="Produce request 7 of version 12: a text of 40000 bytes"):
+    with pytest.raises(NotEncodable, match="Produce request 7 of version 12: a string of 40000 bytes"):
         encode_request(request, 12, 7, None)
 
 
