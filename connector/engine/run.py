@@ -317,6 +317,10 @@ class ConnectorRun:
         if self.reader is not None:
             self.reader.stop()
 
+    def _interrupts_snapshots(self) -> bool:
+        """Return whether a blocking snapshot is to be interrupted, which the next run takes again."""
+        return self._stop.requested or self._signalling.inbox.held
+
     def _sent_topics(self) -> list[str]:
         return [] if self.delivery is None or self._sink is not None else self.delivery.topics
 
@@ -389,7 +393,7 @@ class ConnectorRun:
             new.start,
             time.time_ns,
             self._progress,
-            self._stop.event.is_set,
+            self._interrupts_snapshots,
             signalling.inbox.run,
         )
         plan = partial(plan_new_tables, config)

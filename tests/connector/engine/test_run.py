@@ -223,8 +223,10 @@ def test_signals_after_one_that_changes_the_captured_tables_wait_for_the_next_ru
     pipeline = cast("Any", SimpleNamespace(signals=receiver, progress=progress, offset=lambda: COMPLETE))
     for name in ("before", "list", "after"):
         signalling.send({"id": name, "type": "log", "data": {"message": ""}}, "http")
+    assert not run._interrupts_snapshots()
     assert list(signalling.inbox.run(pipeline)) == []
     assert not signalling.inbox.due
+    assert run._interrupts_snapshots(), "a blocking snapshot, during which the signals came"
     assert carried_out == ["before", "list"]
     signalling.stop()
     signalling.start(config, COMPLETE, lambda: None)
