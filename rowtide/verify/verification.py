@@ -251,7 +251,8 @@ class TableVerification:
                 if len(result.differences) + len(result.repaired) >= options.most:
                     result.ranges = fold.ranges(unlike, _RANGES)
                     result.more = bool(result.ranges)
-                    return
+                    if result.more:
+                        return
             result.differences += self._replaced(fold, topic, forms)
             if self._repair is not None:
                 self._send_again(fold, topic, forms)
