@@ -17,6 +17,7 @@ from mode import Service
 
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue.running import SANITIZE_PATTERN
+from rowtide.connector.config.conflicts import conflicts
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN, MASK, Sanitizer, masked_name
 from rowtide.connector.errors import SignalError
 from rowtide.connector.fleet.balance import IDLE, LoadMeter, Placed, Workers, next_move
@@ -301,12 +302,29 @@ class Fleet(Service):
         before = self.configurations.connectors.get(name)
         revision = -1 if before is None else before.revision
         given = _with_secrets(properties, {} if before is None else before.properties)
-        await asyncio.to_thread(connector_configuration, self.settings, name, given)
+        config = await asyncio.to_thread(connector_configuration, self.settings, name, given)
         target = None if initial_state is None else Target(initial_state.replace("RUNNING", "STARTED"))
+        if (target or (before and before.target)) is not Target.STOPPED:
+            await asyncio.to_thread(self._refuse_conflicts, config, list(self.configurations.connectors.values()))
         first = [] if target is None else [target_record(name, target)]
         await self.configure(*first, connector_record(name, given))
         if not await self._until(lambda: self._revision(name) > revision):
             raise StoreUnavailable(f"the configuration of {name} is stored, and this worker has not read it yet")
+
+    def _refuse_conflicts(self, config: Configuration, connectors: Collection[Connector]) -> None:
+        """Refuse a conflict with a connector that is not stopped, unless the current configuration has it, too.
+
+        Raises:
+            ConfigurationError: it has, for example, the ``topic.prefix`` of another connector.
+        """
+        known: dict[str, Configuration] = {}
+        for one in connectors:
+            if one.target is not Target.STOPPED or one.name == config.name:
+                with contextlib.suppress(ConfigurationError):  # it cannot start, or is of another program
+                    known[one.name] = connector_configuration(self.settings, one.name, one.properties)
+        before = conflicts(known)
+        if new := [problem for problem in conflicts(known | {config.name: config}) if problem not in before]:
+            raise ConfigurationError(new)
 
     def _revision(self, name: str) -> int:
         connector = self.configurations.connectors.get(name)

@@ -61,11 +61,13 @@ def _require_group(settings: FleetSettings) -> None:
                 f"group.id={settings.group}: workers of Kafka Connect are in this group. Stop them first; if they were "
                 "killed, wait until their session has ended"
             ) from failure
+        reason = error.str()
+        if reason.endswith(": "):  # the broker has sent a code without a text
+            reason += KafkaError(error.code()).str()
+        message = f"the consumer group {settings.group} cannot be looked up: {reason}"
         if is_away(error) or error.code() in _NO_COORDINATOR:
-            raise KafkaUnreachable(
-                f"the consumer group {settings.group} cannot be looked up: {error.str()}"
-            ) from failure
-        raise TopicError(f"the consumer group {settings.group} cannot be looked up: {error.str()}") from failure
+            raise KafkaUnreachable(message) from failure
+        raise TopicError(message) from failure
     if group.state not in _EMPTY and group.partition_assignor not in ("", _ASSIGNOR):
         raise GroupInUse(
             f"group.id={settings.group}: consumers of another program are in this group, with the assignor "

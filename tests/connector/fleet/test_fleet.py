@@ -79,6 +79,41 @@ def test_a_changed_configuration_is_known_when_the_request_ends(
     run(use)
 
 
+def test_a_connector_that_conflicts_with_another_one_is_refused(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+) -> None:
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR)
+        with pytest.raises(ConfigurationError) as error:
+            await fleet.put("copy", CONNECTOR)
+        assert [problem.property for problem in error.value.problems] == ["topic.prefix", "database.server.id"]
+        assert "shop and copy have the same: both would write to the same topics" in str(error.value)
+        assert "copy" not in fleet.configurations.connectors
+        await fleet.put("stopped", CONNECTOR, "STOPPED")
+        await fleet.put("stopped", CONNECTOR | {"poll.interval.ms": "700"})
+        await fleet.put("copy", CONNECTOR | {"topic.prefix": "copy", "database.server.id": "6"})
+        with pytest.raises(ConfigurationError, match="shop and copy have the same"):
+            await fleet.put("copy", CONNECTOR | {"topic.prefix": "copy"})
+        await fleet.configure(target_record("shop", Target.STOPPED))
+        assert await fleet._until(lambda: fleet.configurations.connectors["shop"].target is Target.STOPPED)
+        await fleet.put("copy", CONNECTOR)
+
+    run(use)
+
+
+def test_a_conflict_of_connectors_that_exist_hinders_no_other_change(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+) -> None:
+    async def use(fleet: Fleet) -> None:
+        for offset, name in enumerate(("shop", "copy")):
+            fleet._apply(fleet.settings.config_topic, *connector_record(name, CONNECTOR), -2 + offset)
+        fleet._apply(fleet.settings.config_topic, *connector_record("broken", {"topic.prefix": "shop"}), -3)
+        await fleet.put("copy", CONNECTOR | {"poll.interval.ms": "700"})
+        await fleet.put("third", CONNECTOR | {"topic.prefix": "third", "database.server.id": "6"})
+
+    run(use)
+
+
 def test_a_configuration_that_is_not_read_back_is_an_error(
     run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
