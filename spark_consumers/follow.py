@@ -202,7 +202,7 @@ class TableStream:
     def _starts(self) -> dict[str, dict[int, int]]:
         """Return, for each partition of the existing topics, the first offset that is not in its table yet."""
         topics = self._selection.topics()
-        starts = {}
+        starts, others = {}, []
         for job in self._selection.jobs(topics) if topics else ():
             stored = job.state.load()
             # A planned batch is read again, so that its table is updated even if its topic has no more records.
@@ -210,6 +210,11 @@ class TableStream:
             starts[job.name.topic] = {partition: done.get(partition, _EARLIEST) for partition in job.bounds}
             self._ends[job.name.topic] = dict(done)
             self.lags.applied(job.name.topic, done)
+            if job.is_another_table:
+                others.append(job.name.topic)
+        if others:  # they fail now, not when they get new records
+            with self._busy:
+                self._update({topic: self._ends[topic] for topic in others})
         return starts
 
     def _apply(self, offsets: Path) -> None:

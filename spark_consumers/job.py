@@ -21,6 +21,8 @@ from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.columns.unavailable import unavailable_value
 from rowtide.spark_consumers.errors import (
     EmptyPartitionError,
+    LayoutError,
+    RowFilterError,
     SettingsError,
     StateError,
     TablesError,
@@ -51,7 +53,7 @@ from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
-from rowtide.spark_consumers.settings import Settings, require_filtered
+from rowtide.spark_consumers.settings import Keyless, Layout, Settings, require_filtered
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
@@ -240,6 +242,15 @@ class TableJob:
     ends: Mapping[int, int] | None = None
 
     @property
+    def is_another_table(self) -> bool:
+        """Whether the table was built with another layout or filter, as far as its state shows."""
+        try:
+            require_same_rows(str(self.name), self.state.load().done, self.settings)
+        except (LayoutError, RowFilterError):
+            return True
+        return False
+
+    @property
     def path(self) -> str:
         """The path of the table: see :class:`rowtide.spark_consumers.formats.TableFormat`."""
         return self._table(self.spark).path(self.name)
@@ -310,6 +321,7 @@ class TableJob:
             require_records(self.name.topic, last, self._last_records(self.bounds, at))
         if self._is_current(stored):
             self._check(stored, self._table(self.spark))
+            require_same_rows(str(self.name), stored.done, self.settings)
             return
         session = self.session()
         bounds = self.bounds
@@ -426,6 +438,26 @@ class TableJob:
                 f"table {self.name} is missing from {self.path}, but {self.settings.state} holds offsets for it: "
                 f"restore it, or build it again with --restart {self.name}"
             )
+
+
+def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
+    """Require that a table was built with the layout and the filter of this run, as far as its state shows.
+
+    Args:
+        table: its name, for errors.
+        done: the last finished batch.
+        settings: of the table in this run.
+
+    Raises:
+        LayoutError: its rows have another layout.
+        RowFilterError: its rows are those of another filter.
+    """
+    may_be_log = done.layout == Layout.APPEND and settings.keyless is Keyless.APPEND  # depends on the records' keys
+    if done.layout not in (None, settings.layout) and not may_be_log:
+        raise LayoutError(table, done.layout, settings.layout)
+    stored = None if done.where is None else done.where.sql
+    if (done.columns is not None or done.layout is not None) and stored != settings.where:
+        raise RowFilterError(table, stored, settings.where)
 
 
 def first_lines(error: Exception) -> str:

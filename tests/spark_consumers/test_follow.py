@@ -106,6 +106,11 @@ def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Calla
     same_rows(rows_of(str(tmp_path / "d" / kept.name.rpartition(".")[2])), fold(kept.records))
     assert list(stream.failures) == [bad.name]
 
+    # Without new records, a run that would build other tables fails.
+    stream = TableStream(spark, source, replace(settings, where="id > 1"))
+    stream.run({"availableNow": True}, threading.Event())
+    assert "was built without --where, and this run is with --where id > 1" in stream.failures[kept.name]
+
 
 @pytest.mark.parametrize(
     ("table_format", "kills"),

@@ -88,6 +88,8 @@ def test_rows_come_and_go_as_they_match(run, spark, rows_of, tmp_path, table_for
         error = str(run(topic.records, **{**given, "where": other})["p.d.t"].error)
         assert f"was built with --where a = 'eu' OR b = 'x', and this run is {is_now}" in error
     update(row(9, c="eu", a=None, b=None))
+    error = str(run(topic.records, **{**given, "where": "c = 'eu'"})["p.d.t"].error)
+    assert "and this run is with --where c = 'eu'" in error, "also without new records"
     topic.columns, history.texts = columns("ab"), ("ab", "cab", "-ab")
     change(None, row(10, a="x", b=None))
     error = str(run(topic.records, **given)["p.d.t"].error)

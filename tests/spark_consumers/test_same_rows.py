@@ -1,0 +1,39 @@
+"""A run with another layout or filter than that with which a table was built."""
+
+from __future__ import annotations
+
+import pytest
+
+from rowtide.spark_consumers.errors import LayoutError, RowFilterError
+from rowtide.spark_consumers.job import require_same_rows
+from rowtide.spark_consumers.settings import Keyless, Layout, Settings
+from rowtide.spark_consumers.state import Batch, RowFilter
+
+EU = RowFilter("region = 'eu'")
+
+
+@pytest.mark.parametrize(
+    ("done", "wanted", "error"),
+    [
+        ({"layout": "rows"}, {"layout": Layout.APPEND}, LayoutError),
+        ({"layout": "append"}, {"layout": Layout.ROWS}, LayoutError),
+        ({"layout": "history"}, {"layout": Layout.SOFT_DELETE}, LayoutError),
+        ({"layout": "rows"}, {"keyless": Keyless.APPEND, "layout": Layout.HISTORY}, LayoutError),
+        ({"layout": "append"}, {"keyless": Keyless.APPEND}, None),
+        ({"layout": "append"}, {"keyless": Keyless.APPEND, "layout": Layout.HISTORY}, None),
+        ({"layout": "rows"}, {}, None),
+        ({"layout": "rows"}, {"where": "a > 1"}, RowFilterError),
+        ({"layout": "rows", "where": EU}, {}, RowFilterError),
+        ({"layout": "rows", "where": EU}, {"where": EU.sql}, None),
+        ({"columns": ("id",)}, {"where": "a > 1"}, RowFilterError),
+        ({"columns": ("id",)}, {"layout": Layout.APPEND}, None),
+        ({}, {"where": "a > 1", "layout": Layout.APPEND}, None),
+    ],
+)
+def test_another_layout_or_filter_is_noticed_without_new_records(done, wanted, error) -> None:
+    batch, settings = Batch("rowtide-p.d.t", number=1, **done), Settings("out", "state", **wanted)
+    if error is None:
+        require_same_rows("d.t", batch, settings)
+    else:
+        with pytest.raises(error, match=r"table d.t was built with.*and this run is with"):
+            require_same_rows("d.t", batch, settings)
