@@ -22,7 +22,10 @@ def java_class(spark: SparkSession, name: str) -> Any:
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
-        raise SettingsError("rowtide tables needs a classic Spark session: Spark Connect gives no access to its driver")
+        raise SettingsError(
+            "rowtide tables needs a classic Spark session: Spark Connect gives no access to its driver. Run it on the "
+            "cluster, by spark-submit or in a job"
+        )
     return getattr(jvm, name)
 
 
