@@ -15,5 +15,5 @@ def test_a_session_of_spark_connect_is_refused() -> None:
             raise AttributeError("JVM_ATTRIBUTE_NOT_SUPPORTED")  # as PySparkAttributeError of pyspark.sql.connect
 
     session: Any = ConnectSession()
-    with pytest.raises(SettingsError, match="Spark Connect gives no access to its driver. Run it on the cluster"):
+    with pytest.raises(SettingsError, match=r"Spark Connect gives no access to its driver. Run it on the cluster"):
         java_class(session, "java.util.ArrayList")
