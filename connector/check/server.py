@@ -15,8 +15,9 @@ from rowtide.connector.source.connection import connect
 from rowtide.topics.filters import BUILTIN_DATABASES
 
 _CASCADING = ("CASCADE", "SET NULL", "SET DEFAULT")
-_UNPREPARABLE = 1295
-"""ER_UNSUPPORTED_PS: the server executes the statement, but does not prepare it."""
+_UNPROVED = {1295, 1205}
+"""The server executes the statement, but does not prepare it (ER_UNSUPPORTED_PS), or a table is locked."""
+_LOCK_WAIT_S = 1
 _VARIABLES = ", ".join(f"'{name}'" for name in sorted(VARIABLES))
 # Defaults that Debezium's schema has: literals, and CURRENT_TIMESTAMP of a DATETIME.
 _MARIADB_DEFAULT = (
@@ -100,9 +101,10 @@ def _refused(connection: "Connection[Any]", statement: str) -> str | None:
         return None
     with connection.cursor(Cursor) as cursor:
         try:
+            cursor.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")  # an ALTER TABLE may take hours
             cursor.execute(f"PREPARE rowtide FROM {connection.escape(statement)}")
         except pymysql.MySQLError as error:
-            return None if error.args[0] == _UNPREPARABLE else str(error.args[-1])
+            return None if error.args[0] in _UNPROVED else str(error.args[-1])
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from rowtide.connector.check.sink import sink_findings
 from rowtide.connector.config import Configuration, from_properties
 from tests.support.configurations import PROPERTIES
 from tests.support.connector_properties import address
+from tests.support.processes.worker_process import eventually
 
 if TYPE_CHECKING:
     from rowtide_stack import Database
@@ -79,12 +81,26 @@ def test_a_heartbeat_that_the_server_refuses(request: pytest.FixtureRequest, kin
     database: Database = request.getfixturevalue(kind)
     database.execute("CREATE TABLE beats (id INT PRIMARY KEY, at DATETIME)")
 
-    def findings(query: str, **properties: str) -> list[Finding]:
-        more = {"heartbeat.action.query": query, "heartbeat.interval.ms": "1000"} | properties
-        config = from_properties({**PROPERTIES, **address(database.server), **more})
-        return [one for one in check_database(config)[0] if one.subject == "heartbeat.action.query"]
+    def checked(query: str, **properties: str) -> list[Finding]:
+        more = {"heartbeat.action.query": query, "heartbeat.interval.ms": "1000", "database.query.timeout.ms": "5000"}
+        config = from_properties({**PROPERTIES, **address(database.server), **more, **properties})
+        return list(check_database(config)[0])
 
-    assert findings(f"INSERT INTO {database.name}.beats VALUES (1, NOW()) ON DUPLICATE KEY UPDATE at = NOW()") == []
+    def findings(query: str, **properties: str) -> list[Finding]:
+        return [one for one in checked(query, **properties) if one.subject == "heartbeat.action.query"]
+
+    query = f"INSERT INTO {database.name}.beats VALUES (1, NOW()) ON DUPLICATE KEY UPDATE at = NOW()"
+    assert findings(query) == []
+    others = checked(query)
+    alter = threading.Thread(target=database.execute, args=["ALTER TABLE beats ADD more INT"])
+    with database.server.connect(database.name) as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("SELECT * FROM beats")
+        alter.start()
+        waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for table metadata lock'"
+        eventually(lambda: database.query(waiting) == [(1,)], "ALTER TABLE waits")
+        assert checked(query) == others, "the check does not wait for locks"
+    alter.join()
     assert database.query("SELECT COUNT(*) FROM beats") == [(0,)], "the check changes nothing"
     (finding,) = findings(f"INSERT INTO {database.name}.none VALUES (1)")
     assert finding.severity is Severity.WARNING
