@@ -59,7 +59,7 @@ def test_stopping() -> None:
 
 
 def test_an_offset_has_no_room_for_everything() -> None:
-    with pytest.raises(SignalError, match="only 200000 are possible"):
+    with pytest.raises(SignalError, match="at most 200000 are allowed"):
         with_request(*(f"d.table{number:0200}" for number in range(1000)))
 
 
