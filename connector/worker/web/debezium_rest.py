@@ -3,7 +3,6 @@
 Paths and bodies are those of ``io.debezium.rest`` in Debezium 3.6, for tools that ask for them.
 """
 
-import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -24,7 +23,7 @@ from rowtide.connector.worker.web.connect_rest import (
     properties_of,
 )
 from rowtide.connector.worker.web.pages import Source
-from rowtide.connector.worker.web.plugins import Validate, connector_class, definitions
+from rowtide.connector.worker.web.plugins import Validate, connector_class, definitions, in_own_thread
 
 Matching = Callable[[Mapping[str, str]], Collection[tuple[str, str]]]
 """Returns the tables, with their databases, that a configuration without problems captures; connects to the server."""
@@ -59,12 +58,12 @@ def debezium_routes(
         return web.json_response(_schema(request.match_info["flavor"]))
 
     async def connection(request: web.Request) -> web.Response:
-        return web.json_response(_results(await asyncio.to_thread(validate, await _given(request))))
+        return web.json_response(_results(await in_own_thread(validate, await _given(request))))
 
     async def filters(request: web.Request) -> web.Response:
         given = await _given(request)
-        problems = list(await asyncio.to_thread(validate, given))
-        found = [] if problems else await asyncio.to_thread(matching, given)
+        problems = list(await in_own_thread(validate, given))
+        found = [] if problems else await in_own_thread(matching, given)
         tables = [
             {"identifier": f"{database}.{table}", "namespace": database, "name": table} for database, table in found
         ]

@@ -5,7 +5,8 @@ Paths, status codes and bodies are those of Kafka Connect 4. Definitions are tho
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -22,8 +23,13 @@ from rowtide.envelope.transforms.chain import PREDICATES, TRANSFORMS
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import TopicError
 
+Result = TypeVar("Result")
+
 Validate = Callable[[Mapping[str, str]], Iterable[Problem]]
 """Returns what is wrong with the configuration of a connector; it may connect to the database, and is slow."""
+
+_CHECKS = ThreadPoolExecutor(4, thread_name_prefix="validation")
+"""Threads for validations, which may wait half a minute for a server: connectors stop and start in the others."""
 
 _CONNECTORS = ("io.debezium.connector.mariadb.MariaDbConnector", "io.debezium.connector.mysql.MySqlConnector")
 _CLASS = "connector.class"
@@ -70,7 +76,7 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
             raise BadRequest(f"Connector config {sorted(given)} contains no connector type")
         if connector_class(named) != wanted:
             raise BadRequest(f"Included connector type {named} does not match request type {wanted}")
-        problems = await asyncio.to_thread(validate, given)
+        problems = await in_own_thread(validate, given)
         return web.json_response(validation(wanted, given, problems))
 
     return [
@@ -80,6 +86,11 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         # Validation connects to any server, with secrets of this machine.
         web.put("/connector-plugins/{plugin}/config/validate", edit(validated)),
     ]
+
+
+async def in_own_thread(check: Callable[[Mapping[str, str]], Result], given: Mapping[str, str]) -> Result:
+    """Return what a validation finds, which waits for a turn if several are running."""
+    return await asyncio.get_running_loop().run_in_executor(_CHECKS, check, given)
 
 
 def _cluster_id(kafka: Mapping[str, str]) -> str:

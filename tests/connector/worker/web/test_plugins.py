@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide.connector.config import Problem
 from rowtide.connector.worker.web.access import Access
-from rowtide.connector.worker.web.plugins import plugin_routes
+from rowtide.connector.worker.web.plugins import in_own_thread, plugin_routes
 from rowtide.connector.worker.web.server import json_errors
 
 MYSQL = "io.debezium.connector.mysql.MySqlConnector"
@@ -81,3 +83,19 @@ def test_a_configuration_is_validated() -> None:
     assert "when_needed" in values["snapshot.mode"]["recommended_values"]
     assert values["database.password"]["value"] is None
     assert values["max.batch.size"]["value"] == "2048"
+
+
+def test_validations_that_wait_for_a_server_leave_threads_for_connectors() -> None:
+    answers = threading.Event()
+
+    def waits(_given: Mapping[str, str]) -> bool:
+        return answers.wait(60)
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
+        checks = [asyncio.create_task(in_own_thread(waits, {})) for _ in range(6)]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(asyncio.to_thread(answers.set), 30)
+        assert await asyncio.gather(*checks) == [True] * 6
+
+    asyncio.run(run())
