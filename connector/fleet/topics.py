@@ -27,7 +27,7 @@ _NO_COORDINATOR = {
 
 
 class GroupInUse(TopicError):
-    """The members of a consumer group are no workers of this fleet."""
+    """The members of a consumer group are not workers of this fleet."""
 
 
 def prepare_topics(settings: FleetSettings) -> dict[str, int]:

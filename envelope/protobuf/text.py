@@ -31,7 +31,7 @@ option csharp_namespace = "Google.Protobuf.WellKnownTypes";
         ("Bytes", "bytes"),
     )
 )
-"""The schema of keys and values that are no structs: Google's file of wrapper messages."""
+"""The schema of keys and values that are not structs: Google's file of wrapper messages."""
 
 
 def protobuf_text(file: ProtobufFile) -> str:

@@ -1,4 +1,4 @@
-"""Forms of records, and what is no change."""
+"""Forms of records, and records that are not changes."""
 
 import datetime as dt
 import hashlib

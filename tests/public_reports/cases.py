@@ -273,7 +273,7 @@ CASES = [
     ),
     Case(
         "julien-duponchelle/python-mysql-replication/issues/132",
-        "VARBINARY that is no text",
+        "VARBINARY that is not text",
         [
             "CREATE TABLE t (id INT PRIMARY KEY, ip VARBINARY(16))",
             "INSERT INTO t VALUES (1, INET6_ATON('::1')), (2, x'62aee1bd')",

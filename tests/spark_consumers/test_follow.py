@@ -82,7 +82,7 @@ def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Calla
         check()
         eventually(lambda: all(stream.lags.of(topic.name).records == 0 for topic in shop.topics), "no lag", SOON)
 
-        # A record that is no change stops its table only, and nothing else.
+        # A record that is not a change stops its table only, and nothing else.
         bad = shop.topics[0]
         bad.records.append(replace(bad.records[-1], value='{"no": "envelope"}'))
         shop.send(bad)

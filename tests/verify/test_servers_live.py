@@ -110,7 +110,7 @@ def test_tables_of_mysql_and_mariadb_are_compared(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["mysql", "mariadb"])
 def test_a_replica_under_load_is_equal_and_its_damages_are_found(name: str, tmp_path: Path) -> None:
-    """The replica is up to a second late. Rows that are on their way are no differences, and damaged ones are."""
+    """The replica is up to a second late. Rows in flight are not differences; damaged rows are."""
     import rowtide_stack
 
     kind: type[SqlServer] = {"mysql": rowtide_stack.MySQL, "mariadb": rowtide_stack.MariaDB}[name]

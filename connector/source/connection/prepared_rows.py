@@ -17,7 +17,7 @@ from rowtide.connector.source.connection.result_set import result_rows
 _BATCH = 1 << 16
 """Bytes of the rows of a batch."""
 _LARGEST = 0xFFFFFF
-"""Bytes of a packet; longer rows are no packets, but parsed alone."""
+"""Bytes of a packet; longer rows are not packets, and are parsed separately."""
 _NULL = 0xFB
 _INTEGERS = {
     FIELD_TYPE.TINY: "b",

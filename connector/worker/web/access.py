@@ -160,7 +160,7 @@ def _equal(given: str, secret: str | None) -> bool:
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")  # bytes of a header that are no text
+    return text.encode(errors="surrogateescape")  # bytes of a header that are not text
 
 
 def _name_and_password(given: str) -> tuple[str, str]:

@@ -60,7 +60,7 @@ class WebSettings:
             raise ConfigurationError([("--web-tls-key", "needs --web-tls-certificate")])
         if proofs is not None and not Path(proofs).is_dir():
             raise ConfigurationError(
-                [("--web-proofs", f"{proofs} is no directory: create it for rowtide verify first")]
+                [("--web-proofs", f"{proofs} is not a directory: create it for rowtide verify first")]
             )
         return cls(
             WebAddress.choose(bind, port),
@@ -106,6 +106,6 @@ def _loaded(certificate: str, key: str) -> ssl.SSLContext:
         context.load_cert_chain(certificate, key, password="")
     except ssl.SSLError as error:
         reason = error.reason or str(error)
-        message = f"{certificate} and {key} are no certificate and its key without a password in PEM ({reason})"
+        message = f"{certificate} and {key} are not a PEM certificate and its key without a password ({reason})"
         raise ConfigurationError([("--web-tls-certificate", message)]) from None
     return context

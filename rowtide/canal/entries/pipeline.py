@@ -254,7 +254,7 @@ class EntryPipeline:
         self._table_ids.clear()
 
     def _start_of_file(self, event: events.PreviousGtids | events.MariadbGtidList) -> None:
-        if not event.header.flags & _ARTIFICIAL:  # MariaDB also sends lists that are no beginning of a file
+        if not event.header.flags & _ARTIFICIAL:  # MariaDB also sends lists that are not at the beginning of a file
             self._gtids.start_of_file(event)
 
     def _gtid(self, event: events.Gtid) -> None:

@@ -43,7 +43,7 @@ class Closed(Enum):
     REFUSED = auto()
     """The client is not admitted."""
     MALFORMED = auto()
-    """The client sent bytes that are no packet."""
+    """The client sent bytes that are not a packet."""
 
 
 class Session:

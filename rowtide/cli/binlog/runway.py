@@ -21,7 +21,7 @@ UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
 """The properties that a connector must have, and its runway does not depend on."""
 _SHORT = 3
 _FORESEEN_S = 1000 * 365 * 86_400
-"""A server that writes little never reaches the size of its files: a year of more than four digits is no date."""
+"""A server that writes little never reaches the size of its files: a year of more than four digits is not a date."""
 
 
 @click.command()

@@ -24,7 +24,7 @@ class Brokers:
 
 @pytest.mark.parametrize(("limit", "findings"), [("1000", 1), ("104857600", 0), ("1MB", 0), ("", 0), ("-1", 0)])
 def test_the_limit_of_new_topics(limit: str, findings: int, configured: Callable[..., Configuration]) -> None:
-    """A limit that is no number is reported by Kafka, and does not end the check."""
+    """A limit that is not a number is reported by Kafka, and does not end the check."""
     config = configured({"topic.creation.default.max.message.bytes": limit})
     found = list(size_findings(config, ["shop.d.t"], cast("TopicAdmin", Brokers())))
     assert len(found) == findings

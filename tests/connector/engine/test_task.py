@@ -198,7 +198,7 @@ def test_retries_may_be_limited(made: Made) -> None:
 
 @pytest.mark.parametrize("delivered", [True, False])
 def test_a_stop_while_a_run_is_waited_for(made: Made, monkeypatch: pytest.MonkeyPatch, *, delivered: bool) -> None:
-    """It is no failure, unless changes were not delivered."""
+    """It is not a failure, unless changes were not delivered."""
     failure = ProducerFailed("away")
     task, _, ends = made(("RUNNING", failure))
     monkeypatch.setattr(task_module, "_FIRST_WAIT_S", 10 * SOON)

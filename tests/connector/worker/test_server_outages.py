@@ -61,7 +61,7 @@ def test_a_database_that_restarts(own_mysql: MySQL, kafka: Kafka, tmp_path: Path
             health = worker.health()
             assert (health["status"], worker.get("/health")[0]) == ("DOWN", 503)
             assert f"{own_mysql.host}:{own_mysql.port}" in health["error"]
-            assert worker.get("/health/live")[0] == 200, "an outage of the database is no reason to kill the worker"
+            assert worker.get("/health/live")[0] == 200, "an outage of the database is not a reason to kill the worker"
             assert worker.get("/health/ready")[0] == 503
             own_mysql.start()
             insert(database, 300)

@@ -71,7 +71,7 @@ def test_without_transforms_records_are_not_changed() -> None:
     ],
 )
 def test_a_transform_that_rowtide_lacks(name: str, message: str) -> None:
-    """A class of the same package is no suggestion: Filter was answered by TimezoneConverter."""
+    """A class of the same package is not a suggestion: Filter was answered by TimezoneConverter."""
     with pytest.raises(TransformConfigurationError) as raised:
         chain_from_properties({"topic.prefix": "x", "transforms": "a", "transforms.a.type": name})
     assert message in str(raised.value)

@@ -23,7 +23,7 @@ class Proofs:
         self._known: dict[Path, tuple[tuple[int, int], tuple[str, dict[str, Any]] | None]] = {}
 
     def by_connector(self) -> dict[str, dict[str, Any]]:
-        """Return the newest proof of each connector, as a JSON object. Files that are no proofs are skipped."""
+        """Return the newest proof of each connector, as a JSON object. Files without proofs are skipped."""
         found: dict[str, dict[str, Any]] = {}
         for connector, proof in filter(None, map(self._read, self._files())):
             if connector not in found or found[connector]["begun"] < proof["begun"]:

@@ -38,7 +38,7 @@ def event(kind: RowsKind, images: int) -> Rows:
 
 @pytest.mark.parametrize("images", [1, 3])
 def test_an_update_without_its_second_image_is_refused(images: int) -> None:
-    """It is no change at all otherwise, and the row would be lost without a word."""
+    """Otherwise it would not count as a change, and the row would be lost silently."""
     with pytest.raises(ValueError, match=rf"an update of table d\.t has {images} row images instead of pairs"):
         Images().rows(event(RowsKind.UPDATE, images))
     assert len(Images().rows(event(RowsKind.UPDATE, images + 1))) == images + 1

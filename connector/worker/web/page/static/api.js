@@ -1,6 +1,6 @@
 // Requests to the worker, with the log-in of the user, and the events that it sends.
 
-const STORED = "rowtide.login"; // of this tab: other sites never send it, because it is no cookie
+const STORED = "rowtide.login"; // of this tab: other sites never send it, because it is not a cookie
 
 export class Refused extends Error {
   constructor(status, message) {
