@@ -629,7 +629,7 @@ class TableBatch:
             way_out = (
                 "which a log of changes needs (--append, --keyless append): use neither"
                 if field.name in CHANGE_FIELDS and field not in self.settings.metadata
-                else "which is the column of the metadata, too: leave it out of --metadata"
+                else "which is also the metadata column: remove it from --metadata"
             )
             raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
         if self.settings.keeps_deleted and DELETION[0] in {name.lower() for name in names}:

@@ -230,7 +230,7 @@ class OneTopic:
 
     @property
     def schema_change(self) -> str:
-        """The topic, which has the statements, too."""
+        """The topic, which also has the statements."""
         return self.topic
 
     @property

@@ -24,7 +24,7 @@ def default_of(entry: Entry) -> str:
 
 
 def exact_default_of(entry: Entry) -> str:
-    """Return a property's default with exact values (``rowtide.values``), if it is another one; otherwise empty."""
+    """Return a property's default with exact values (``rowtide.values``), if it differs; otherwise empty."""
     return "" if isinstance(entry, Family) or entry.exact is None else _written(entry.exact)
 
 

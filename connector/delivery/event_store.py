@@ -85,7 +85,7 @@ class StoreUse:
 
 
 class Bell:
-    """Wakes a waiting thread; ringing it before the thread waits counts, too. It is safe with Ctrl-C."""
+    """Wakes a waiting thread; ringing it before the thread waits has the same effect. It is safe with Ctrl-C."""
 
     def __init__(self) -> None:
         self._silent = threading.Lock()

@@ -38,7 +38,7 @@ class Seen(NamedTuple):
     Attributes:
         sent_at: when the newest record of each key was sent.
         since: the time since which records were read; 0 for all.
-        key_schemas: when the newest record with each schema of keys was sent: the same row has another key in each.
+        key_schemas: when the newest record with each schema of keys was sent: the same row has a different key in each.
         without_key: when the newest record without a key was sent, which may be that of a TRUNCATE; -1 if none was.
         removed_until: the time until which Kafka may have removed records at the beginning of a partition.
         tombstones_ms: the minimum time that Kafka keeps the tombstone of a key.

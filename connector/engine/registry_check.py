@@ -145,7 +145,7 @@ def _after(
         return
     changed = [(one, table) for one, table in result.altered if table is not None and one in topics]
     if not changed:
-        yield Finding(Severity.REMARK, subject, "no captured table has another schema after the statement")
+        yield Finding(Severity.REMARK, subject, "the statement changes the schema of no captured table")
     for table_id, table in changed:
         refused = False
         for side in sides:

@@ -37,7 +37,7 @@ from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 
 _FIRST_EVENT = 4
 _READ_BYTES = 1 << 18
-"""How much of a file is read in one go."""
+"""How much of a file is read at a time."""
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
@@ -304,7 +304,7 @@ class _Replay(Generic[T]):
         return self._tables
 
     def _prepare(self, packet: bytes, place: str) -> None:
-        """Process an event that produces no records: only statements count."""
+        """Process an event that produces no records: only statements have an effect."""
         event = self._decoder.decode(packet)
         for statement in self._before.statements(event):  # which also collects the GTIDs
             if self._recorded is not None:

@@ -80,7 +80,7 @@ class ReportedTables:
                 try:
                     yield table_schema(table, topic, settings.rules, "stream", _unreported, augment)
                 except SchemaError:
-                    continue  # its rows are an error of their own
+                    continue  # its rows are a separate error
 
 
 def _unreported(*_unknown: object) -> None:

@@ -189,7 +189,9 @@ class ReselectColumns:
         if missing:
             unread.rows["no longer exist"] = len(missing)
         reasons = [f"{count} of {len(wanted)} rows {reason}" for reason, count in unread.rows.items()]
-        return reasons + [f"column {name} now has another type, or was dropped" for name in sorted(unread.columns)]
+        return reasons + [
+            f"the type of column {name} has changed, or the column was dropped" for name in sorted(unread.columns)
+        ]
 
     def _connected(self) -> Session:
         if self._session is None:

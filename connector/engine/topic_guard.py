@@ -25,7 +25,7 @@ _EVERY_S = 10.0
 _AGAIN_S = 3.0
 """Between two looks at a missing topic: brokers that have just started list all topics after a moment."""
 _CLEAN_UP_S = 30.0
-"""How much later than its time-out a coordinator may end a transaction: it looks every ten seconds."""
+"""How much later than its timeout a coordinator may end a transaction: it looks every ten seconds."""
 _MOST_TOPICS = 500
 """How many data topics are looked up together at most; the next lookup continues with those that follow."""
 

@@ -63,7 +63,7 @@ _TABLES_QUEUE_BYTES = 256 * 2**20
 _AWAITED_S = 0.2
 """How often delivery waits for all acknowledgements of Kafka under continuous load if the server waits for them."""
 _LOOK_S = 5.0
-"""How long one look at the topics may take."""
+"""The time limit of one check of the topics."""
 _QUERY_S = 15.0
 """How long a look-up of a structure waits for Kafka."""
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 IDLE = 1000.0
-"""What a connector counts for at least, in bytes per second: idle ones are spread by their number."""
+"""The least load of a connector, in bytes per second, so that idle connectors are spread by their number."""
 _GAIN = 0.85
 """The heavier one of both workers must have at most this part of its load after a move."""
 

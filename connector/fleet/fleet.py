@@ -558,7 +558,7 @@ class Fleet(Service):
         while interval and not self.should_stop:
             await self.sleep(interval)
             is_calm = time.monotonic() - max(self._assigned_at, self._suspended_until) > interval
-            # The worker with this partition decides. If two workers believe that they have it, the last record counts.
+            # The worker with this partition decides. If two workers believe that they have it, the last record is used.
             if self._caught_up and is_calm and 0 in self._owned.get(self.settings.fleet_topic, ()):
                 with contextlib.suppress(StoreUnavailable):
                     await self._move()

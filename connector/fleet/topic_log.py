@@ -23,7 +23,7 @@ _CONSUMER: dict[str, Any] = {
     "log_level": 2,  # errors only
 }
 _PRODUCER = {"partitioner": "murmur2_random"}
-"""As Kafka Connect's: otherwise the newest record of a key could be in another partition than those before it."""
+"""As Kafka Connect's: otherwise the newest record of a key could be in a different partition from those before it."""
 _TICK_S = 0.5
 _WRITE_TIMEOUT_S = 30.0
 

@@ -291,7 +291,7 @@ class Producer:
         """Drop all messages, and abort the open transaction, if there is one; may be repeated if it did not end.
 
         Args:
-            timeout: seconds; also after :meth:`interrupt`. ``None`` to wait for as long as it takes, until then.
+            timeout: seconds, even after :meth:`interrupt`; ``None`` to wait until then for as long as it takes.
 
         Raises:
             KafkaProducerError: the producer can no longer be used, the commit of the transaction was sent and may

@@ -1,7 +1,7 @@
 """The captured tables of a stream: from a TABLE_MAP to the table, its codec and its ``source`` block.
 
 Codecs are large, and take longer to build than a row to decode. They are built for the first row of a table, are valid
-until its structure changes, and those that were used last are kept, also when the stream is connected again.
+until its structure changes, and those that were used last are kept, even when the stream is connected again.
 """
 
 import logging

@@ -103,7 +103,7 @@ class Cascades:
         return any(table in found for found in (self._deletes, self._updates, self._unread, self._renamed))
 
     def renamed(self, former: TableId, now: TableId) -> None:
-        """Note that a table has another name. The foreign keys of its children follow it, and the history does not."""
+        """Note that a table was renamed. The foreign keys of its children follow it, and the history does not."""
         referenced = (key.reference.table for _, key in self.constraints() if key.reference is not None)
         if former in self._renamed or any(
             former == self._tables.table_id(table.database, table.table) for table in referenced

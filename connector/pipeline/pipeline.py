@@ -279,7 +279,7 @@ class Pipeline:
             except _Skipped as skipped:
                 rest, problem = None, skipped.problem
             if rest is None:
-                self.progress.completed()  # also if it was omitted: offsets count it
+                self.progress.completed()  # even if it was omitted: offsets count it
                 if problem is not None:
                     out += self._keep(problem, self._state.offset_before(before))
             return (out if self._transformer is None else list(self._transformer.outputs(out))), rest
@@ -495,7 +495,7 @@ class Pipeline:
         self._table_ids[event.table_id] = event.structure
 
     def _rows(self, event: events.Rows, out: list[Output]) -> Steps | None:
-        """Make the records of rows; adds the outputs before them, which count also if the rows are skipped."""
+        """Make the records of rows; adds the outputs before them, which are counted even if the rows are skipped."""
         if self.progress.skipping or self.progress.filtered:
             return None
         skip, skipped = self.progress.rows_to_skip(), bool(self._skipped) and event.kind in self._skipped
@@ -504,7 +504,7 @@ class Pipeline:
         if skipped and signals is None:
             return None
         captured, entries, problem = self._captured.find(structure, self.progress, self._state.plain_offset)
-        out += entries  # also if the rows are skipped: the structures have the repaired table from here on
+        out += entries  # even if the rows are skipped: the structures have the repaired table from here on
         if captured is None:
             if self._captured.cascades is not None:
                 self._captured.cascades.refuse_unread(event, structure)

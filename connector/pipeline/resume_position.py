@@ -135,7 +135,7 @@ class Progress:
 
         Args:
             gtid: the first event.
-            begin: the second one, from which on events count.
+            begin: the second one, from which events are counted.
             table_map: the third one.
             executed: the executed sets before it and with it; ``None`` if the transaction has no GTID.
         """

@@ -439,7 +439,7 @@ class Statements:
         return table_schema(change.table, topic, self._settings.rules, "stream", lambda table, column: None)
 
     def _truncated(self, change: SchemaChange, context: StatementContext, out: list[Output]) -> None:
-        """Make a ``t`` record, unless ``skipped.operations`` has it, or messages have another form."""
+        """Make a ``t`` record, unless ``skipped.operations`` has it, or messages have a different form."""
         settings = self._settings
         table_id = change.table_id
         if "t" in settings.skipped_operations or table_id is None or change.table is None:

@@ -72,7 +72,7 @@ class TransactionMonitor:
         # The counts that offsets share, and the changes of them since then: neither is changed in place, only extended.
         self._base: dict[str, int] = {}
         self._changes: list[tuple[str, int]] = []
-        # Counts of a transaction that a stop has cut; they hold if the stream comes back to it.
+        # Counts of a transaction that a stop has cut; they apply if the stream reaches it again.
         self._restored = dict(restored or {})
 
     def begin(self, transaction_id: str) -> bool:
@@ -128,7 +128,7 @@ class TransactionMonitor:
         self._set({**counts, **dict(changes[:size])})
 
     def _shared(self) -> tuple[Mapping[str, int], Sequence[tuple[str, int]], int]:
-        """Return the counts so far: those of some records before, the changes of them, and how many of these count."""
+        """Return the counts so far: base counts, the changes since then, and the number of those changes."""
         if len(self._changes) >= len(self._base):  # copied as rarely as there are tables
             self._base, self._changes = dict(self._counts), []
         return self._base, self._changes, len(self._changes)

@@ -10,7 +10,7 @@ A server writes a transaction to the binlog although it is rolled back if a part
 TEMPORARY TABLE. MariaDB does so in every format of the binlog, and nothing at the beginning of a transaction shows that
 it will be rolled back, so all of them are held. MySQL does so only for transactions with statements, which it marks. A
 server writes a transaction at its end, so holding it takes no longer than its transfer. Changes of non-transactional
-tables are not undone: servers write their rows as transactions of their own, which commit.
+tables are not undone: servers write their rows as separate transactions, which commit.
 
 Positions count events. Therefore, a row event that is undone stays in its place, as an event that replicas ignore.
 """

@@ -55,7 +55,7 @@ def _canonical(kind: str, *, exact: bool) -> Canonical:
 
 
 def value_text(value: Any) -> str:
-    """Return the text of a value whose column has no rule of its own.
+    """Return the text of a value whose column has no special rule.
 
     Raises:
         TypeError: the decoder does not produce such values.

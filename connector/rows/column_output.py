@@ -30,7 +30,7 @@ class ColumnOutput:
         form: the JSON converter's format.
         in_value: false if the column is only in the key.
         change: masks or truncates Connect values.
-        key: the field in the record's key, if the key's converter has another format.
+        key: the field in the record's key, if the key's converter has a different format.
     """
 
     field: str

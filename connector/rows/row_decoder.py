@@ -1,7 +1,7 @@
 """Selects the decoder of row images: compiled code if available; otherwise, and for events that it refuses, Python.
 
 Compiled code refuses a whole event if bytes are missing or a conversion fails. The event is then decoded again in
-Python, whose result or error counts.
+Python, whose result or error is used.
 """
 
 from collections.abc import Callable, Sequence

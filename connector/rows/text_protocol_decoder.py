@@ -1,7 +1,7 @@
 """Selects the decoder of result sets: compiled code if available; otherwise, and for buffers that it refuses, Python.
 
 Compiled code refuses a buffer if a row is damaged or a conversion fails. The buffer is then decoded in Python, whose
-result or error counts.
+result or error is used.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def result_text_reader(
 ) -> ResultReader:
     """Return the functions for a result set; see :func:`text_protocol_rows.result_text_reader` for the arguments."""
     python = partial(text_protocol_rows.result_text_reader, columns, key, names, key_constants, verify=verify)
-    # A custom query may return other columns, or the same ones in another order.
+    # A custom query may return other columns, or the same ones in a different order.
     if native is None or [column.column.name.lower() for column in columns] != [name.lower() for name in names]:
         return python()
     separate_keys = frozenset(index for index in key if columns[index].output.differs_in_key)

@@ -131,8 +131,8 @@ class BinlogStream:
     def events(self) -> Generator[list[bytes], None, None]:
         """Yield lists of events, each as its bytes, as they arrive; an empty list while there is nothing new.
 
-        This ends only with an exception or after :meth:`close`; with the dump flag ``NON_BLOCK``, also when the server
-        has sent its whole binlog.
+        This ends only with an exception or after :meth:`close`; with the dump flag ``NON_BLOCK``, it also ends when the
+        server has sent its whole binlog.
 
         Raises:
             StreamBroken: the connection cannot be established, broke, or is silent; retry from the resume position.

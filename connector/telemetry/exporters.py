@@ -24,7 +24,7 @@ def exports(signal: str) -> bool:
         signal: ``TRACES`` or ``METRICS``.
 
     Raises:
-        TelemetryError: it is to be sent by another exporter than OTLP over HTTP.
+        TelemetryError: it is to be sent by an exporter other than OTLP over HTTP.
     """
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     name = f"OTEL_{signal}_EXPORTER"

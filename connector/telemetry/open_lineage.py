@@ -104,7 +104,7 @@ class OpenLineage:
         self._put(RunState.COMPLETE)
 
     def tables(self, tables: Iterable[TableSchema], *, topics: bool) -> None:
-        """Report captured tables whose structure is new, each as an event of its own, as Debezium does.
+        """Report captured tables whose structure is new, each as a separate event, as Debezium does.
 
         Args:
             tables: the tables with the schemas of their records.

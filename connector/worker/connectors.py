@@ -30,7 +30,7 @@ from rowtide.connector.worker.web.page.neighbours import Members
 log = logging.getLogger(__name__)
 
 _LEAST_STOP_S = 1.0
-"""The least time to stop, also with ``task.shutdown.graceful.timeout.ms=0``."""
+"""The least time to stop, even with ``task.shutdown.graceful.timeout.ms=0``."""
 _OTHER_THREADS = 6
 """Threads of the event loop in addition to those for the connectors, such as for names of hosts."""
 

@@ -47,7 +47,7 @@ class SimpleDateFormat:
         self.exact = exact
         self._tokens = _tokens(pattern)
         if exact and any(letter == "S" and len(text) > 3 for letter, text in self._tokens):
-            raise ValueError("S is the number of milliseconds, and more than three would write 0.123 s as .000123: SSS")
+            raise ValueError("use SSS: S is the number of milliseconds, and more would write 0.123 s as .000123")
         self._century = datetime.now(UTC).year - 80  # of years with two digits
 
     def format(self, milliseconds: int) -> str:

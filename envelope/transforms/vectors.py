@@ -34,7 +34,7 @@ class VectorToJsonConverter:
         return cls(not options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with JSON instead of vectors, also in nested structs."""
+        """Return the record with JSON instead of vectors, even in nested structs."""
         if record.value is None:
             return record
         schema, value = require_struct(record.value_schema, record.value)

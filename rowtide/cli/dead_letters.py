@@ -81,12 +81,12 @@ def dead_letters(
       rowtide deadletters --config shop.properties --replay all
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     if (identity is not None) + bool(replay) + as_json > 1:
-        raise click.UsageError("--value, --replay and --json exclude each other")
+        raise click.UsageError("--value, --replay and --json are mutually exclusive")
     for option, given in (("--overwrite", overwrite), ("--omit-newer", omit_newer), ("--structures", structures)):
         if given and not replay:
             raise click.UsageError(f"{option} needs --replay")
     if overwrite and omit_newer:
-        raise click.UsageError("--overwrite and --omit-newer exclude each other")
+        raise click.UsageError("--overwrite and --omit-newer are mutually exclusive")
     configuration = read_configuration(config, _UNNEEDED)
     letters = configuration.delivery.dead_letters
     if letters is None:

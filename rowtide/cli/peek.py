@@ -105,7 +105,7 @@ def peek(
       rowtide peek shop.shop.orders --bootstrap-servers localhost:9092 --follow
     """  # noqa: D301 - a backspace is Click's mark of a paragraph that is not to be wrapped
     if from_start and follow:
-        raise click.UsageError("--from-start and --follow exclude each other")
+        raise click.UsageError("--from-start and --follow are mutually exclusive")
     clients = _clients(config, bootstrap_servers)
     printer = _Printer(registry or "", clients.registry, claim_checks or clients.claim_checks, as_json=as_json)
     reader = TopicReader(clients.consumer, clients.admin, timeout=_TIMEOUT)

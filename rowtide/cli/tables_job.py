@@ -32,7 +32,7 @@ _TABLE_OPTIONS = frozenset({
     "exclude_changes", "max_records", "partition_by", "cluster_by",
     "where",
 })  # fmt: skip
-"""The options that a table can have of its own."""
+"""The options that can be set for single tables."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class ZooKeeperError(ConnectionError):
 
 
 class RefusedError(ZooKeeperError):
-    """Nothing of a transaction is written: a node is missing, exists already, or has another version.
+    """A transaction was refused as a whole: a node is missing, exists already, or has a different version.
 
     Attributes:
         index: the change that was refused.

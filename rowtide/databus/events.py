@@ -17,7 +17,7 @@ from rowtide.databus.tables import Cell, Table, Value
 
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 DML, DDL, DUMP = "DML", "DDL", "Dump"
-"""Actions of keys; ``Dump`` is that of the events of a dump, which have no key of their own."""
+"""Actions of keys; ``Dump`` is that of the events of a dump, which have no key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class RowsEvent:
     Attributes:
         table: its structure.
         action: ``insert``, ``update`` or ``delete``.
-        rows: the texts of all columns of each row; in an update, the rows
+        rows: the text of each column of each row; in an update, the rows
             before and after it alternate.
     """
 

@@ -48,7 +48,7 @@ _FIRST_POSITION = 4
 _MOST_FAILURES = 3
 """Attempts in succession to open a lost stream again."""
 _STABLE_S = 10.0
-"""A stream that lasted so long does not count as a failure, although it may have been idle."""
+"""A stream that lasted this long is not a failure, although it may have been idle."""
 _WAIT_S = 0.5
 _LONGEST_HEARTBEAT_S = 4294967
 

@@ -93,7 +93,7 @@ def _tls(settings: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     if isinstance(given, Mapping):
         unknown = sorted(set(given) - {"ca", "cert", "key", "check_hostname", "verify_mode"})
         if unknown or given.get("key") not in (None, given.get("cert")):
-            why = f"{', '.join(unknown)} is not supported" if unknown else f"it has a key of its own; {_PEM}"
+            why = f"{', '.join(unknown)} is not supported" if unknown else f"it has its own key; {_PEM}"
             raise EngineTypeError(f"connection_settings cannot be used: ssl: {why}")
         found = {"check_hostname": True, **given}
     elif given not in (None, True):

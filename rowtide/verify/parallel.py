@@ -64,7 +64,7 @@ def in_parallel(
                     errors.append(error)
                 case output:
                     yield output
-    finally:  # also if the process is to end: then what still runs is stopped
+    finally:  # even if the process is about to end: work that still runs is stopped
         with suppress(Empty):
             while True:
                 waiting.get_nowait()

@@ -149,7 +149,7 @@ class StatementExecutor:
         return False
 
     def _temporary(self, table_id: TableId) -> Table | None:
-        """Return the temporary table; ``None`` also if its structure is unknown."""
+        """Return the temporary table; ``None`` also stands for an unknown structure."""
         return self.catalog.temporary.get((self.event.thread_id, table_id)) if self.event.thread_specific else None
 
     def _set_temporary(self, table_id: TableId, table: Table | None) -> None:

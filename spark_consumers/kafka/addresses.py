@@ -1,4 +1,4 @@
-"""Checks that brokers listen at the addresses of Kafka, before Spark is started in vain."""
+"""Checks that brokers listen at the addresses of Kafka, before Spark is started."""
 
 import socket
 

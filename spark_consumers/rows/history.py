@@ -4,8 +4,8 @@ A version begins with a record of its key and ends with the next one, or with th
 that of the offsets: all records of a key are in one partition. A version of an earlier batch that has not ended is in
 the table; its row there gets the end, and the others are new rows.
 
-The following records are not versions: those that a connector writes again after a crash, which have the content and place of an
-earlier one, and those of snapshots that read an unchanged row again.
+The following records are not versions: those that a connector writes again after a crash, with the content and place of
+an earlier one, and those of snapshots that read an unchanged row again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

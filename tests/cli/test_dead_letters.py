@@ -75,8 +75,8 @@ def test_a_configuration_without_dead_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--value", "x", "--json"], "--value, --replay and --json exclude each other"),
-        (["--value", "x", "--replay", "all"], "--value, --replay and --json exclude each other"),
+        (["--value", "x", "--json"], "--value, --replay and --json are mutually exclusive"),
+        (["--value", "x", "--replay", "all"], "--value, --replay and --json are mutually exclusive"),
         (["--overwrite"], "--overwrite needs --replay"),
     ],
 )

@@ -39,7 +39,7 @@ def produce(topics: Topics, topic: str, values: Mapping[str, str | None], partit
     ("arguments", "text"),
     [
         (("t",), "the addresses of Kafka are needed: --config or --bootstrap-servers"),
-        (("t", "--from-start", "--follow"), "--from-start and --follow exclude each other"),
+        (("t", "--from-start", "--follow"), "--from-start and --follow are mutually exclusive"),
     ],
 )
 def test_wrong_options(arguments: tuple[str, ...], text: str) -> None:

@@ -119,7 +119,7 @@ def test_a_column_that_mysql_has_is_not_replaced(run, tmp_path) -> None:
     topic.change("c", None, {"id": 1, "__OP": "mine"}, 10)
     outcome = run(topic.records, metadata=FIELDS)["p.d.t"]
     assert "table p.d.t has a column __op in MySQL" in str(outcome.error)
-    assert "leave it out of --metadata" in str(outcome.error)
+    assert "remove it from --metadata" in str(outcome.error)
     assert not (tmp_path / "p.d.t").exists()
 
 

@@ -177,7 +177,7 @@ def _properties(side: Side) -> ConverterProperties:
             f"{prefix}.metadata.source",
             names(),
             ("value", "id:generate", "type:generate", "traceparent:header", "dataSchemaName:generate"),
-            "Where the metadata of CloudEvents come from: `value` or `header`, and after that, for single attributes, "
+            "Where the metadata of CloudEvents comes from: `value` or `header`, and after that, for single attributes, "
             "`header` or `generate`.",
         ),
         delegate=Property(

@@ -64,7 +64,7 @@ def parse_environment_file(text: str) -> dict[str, str]:
     """Return the variables of a file for ``docker run --env-file`` or Compose: ``NAME=value``, optionally in quotes.
 
     Raises:
-        ValueError: a line has another form.
+        ValueError: a line has a different form.
     """
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):

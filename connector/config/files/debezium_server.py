@@ -14,7 +14,7 @@ _JSON_FORMATS = frozenset({"json", "jsonbytearray"})
 _SIDES = ("key", "value", "header")
 _PRODUCER = "sink.kafka.producer."
 _ALL_CLIENTS = re.compile(r"security\..+|sasl\..+|ssl\..+|client\.dns\.lookup")
-"""Settings of the producer that rowtide's other clients need, too, to reach the same brokers."""
+"""Settings of the producer that rowtide's other clients also need to reach the same brokers."""
 _TRANSLATED = re.compile(r"(?:source|sink|format|transforms|predicates)(?:\..*|$)")
 _OF_THE_PROCESS = re.compile(
     r"debezium\.(?:threads|termination\.wait|engine\.factory|api\..+|sink\.kafka\.wait\..+)"

@@ -55,10 +55,10 @@ def read_key_store(content: bytes, password: str | None, key_password: str | Non
     Args:
         content: the file.
         password: the store's password; without it, the checksum of a JKS is not verified.
-        key_password: the password of the key, if it is another one.
+        key_password: the password of the key, if it differs from that of the store.
 
     Raises:
-        ValueError: a password is wrong, or the store is damaged or of another kind.
+        ValueError: a password is wrong, or the store is damaged or of an unsupported kind.
     """
     kind = kind_of(content)
     if kind == "JKS":

@@ -17,7 +17,7 @@ class PropertiesSyntaxError(ValueError):
 
 
 def parse_properties(text: str) -> list[tuple[str, str]]:
-    r"""Return all pairs of key and value, in order. For a repeated key, the last pair counts.
+    r"""Return all pairs of key and value, in order. For a repeated key, the last pair is used.
 
     Raises:
         PropertiesSyntaxError: ``\u`` is not followed by four hexadecimal digits.

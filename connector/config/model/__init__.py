@@ -356,7 +356,7 @@ class CloudEventsConverterConfig:
     """Debezium's CloudEventsConverter.
 
     Attributes:
-        metadata: where the metadata come from: ``value`` or ``header``.
+        metadata: where the metadata comes from: ``value`` or ``header``.
         fields: the sources of single attributes: ``header`` or ``generate``.
         avro: the converter of the parts in Avro; ``None`` if there are none.
     """

@@ -130,7 +130,7 @@ class KafkaOffsetStore:
         for record in self._reader.read(self.topic, extents):
             if self.is_own_key(record.key):
                 last[record.partition] = record
-        # The same key with different JSON formatting can be in another partition; the newest record then counts.
+        # The same key with different JSON formatting can be in another partition; the newest record is then used.
         return max(last.values(), key=lambda record: (record.timestamp, record.key == self._key), default=None)
 
     def save(self, offset: SourceOffset | None) -> None:

@@ -130,7 +130,7 @@ class DeltaOffsets(TableOffsets):
         return state
 
     def write(self, state: DeltaState, offset: SourceOffset | None) -> DeltaState:
-        """Store a state with another offset.
+        """Store a state with a new offset.
 
         Raises:
             OSError: it cannot be written.

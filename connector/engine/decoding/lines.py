@@ -149,7 +149,7 @@ def _headers_text(headers: tuple[tuple[str, bytes | None], ...]) -> bytes:
 _put_messages = python_lines if native is None else native.message_lines
 
 write_lines: Callable[[int, memoryview], None] = python_write if native is None else native.write_lines
-"""Write packed lines to the descriptor of a file, all of them, also if the file does not block.
+"""Write packed lines to the descriptor of a file, all of them, even if the file does not block.
 
 Raises:
     OSError: the file does not take them; a part of them may have been written.

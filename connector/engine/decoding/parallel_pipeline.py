@@ -123,7 +123,7 @@ class ParallelPipeline(Generic[T]):
             self._settle(())
 
     def rebase(self) -> Iterator[T]:
-        """Continue at the position of the pipeline; call it after :meth:`flush` and the use of the pipeline."""
+        """Continue at the pipeline's position; call this after :meth:`flush`, once the pipeline was used directly."""
         yield from self._processed(self._splitter.rebase())
 
     def finish(self) -> Iterator[T]:

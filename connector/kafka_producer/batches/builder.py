@@ -38,7 +38,7 @@ class RecordTooLarge(Exception):
 
     Attributes:
         index: its index among the messages.
-        size: the bytes that count, see ``estimated_size``.
+        size: the bytes that limits refer to, see ``estimated_size``.
         limit: ``max.request.size``.
     """
 

@@ -79,12 +79,12 @@ _KNOWN = {int(code): code for code in ErrorCode}
 
 
 def code_name(code: int) -> str:
-    """Kafka's name of a code, also of one that a producer should not get."""
+    """Kafka's name of a code, even of one that a producer should not get."""
     return _KNOWN[code].name if code in _KNOWN else f"error code {code}"
 
 
 def code_text(code: int) -> str:
-    """Name, number and meaning of a code, also of one that a producer should not get."""
+    """Name, number and meaning of a code, even of one that a producer should not get."""
     if code not in _KNOWN:
         return f"{code_name(code)}, which no producer should get"
     return f"{code_name(code)} ({code}): {_KNOWN[code].meaning}"

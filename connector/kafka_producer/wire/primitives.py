@@ -188,7 +188,7 @@ def string(*, flexible: bool, nullable: bool) -> Codec:
 
 
 def binary(*, flexible: bool, nullable: bool, copied: bool = True) -> Codec:
-    """Return the bytes; those that are not copied are a part of their own in the request."""
+    """Return the bytes; those that are not copied become a separate part of the request."""
     length = _length(short=False, flexible=flexible, nullable=nullable)
 
     def write(writer: Writer, value: Bytes | None) -> None:

@@ -105,7 +105,7 @@ def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: b
 
 
 def _decodes_correctly(event: MappedColumn, column: Column, layouts: frozenset[Layout]) -> bool:
-    """Return whether only the maximum length differs: no sign of another character set, no padded values.
+    """Return whether only the maximum length differs: no sign of a different character set, no padded values.
 
     Or FLOAT instead of DOUBLE: a schema history does not show which of them REAL was in its session.
     """

@@ -3,7 +3,7 @@
  *   header, checksum, type ──► GTID, QUERY, TABLE_MAP, rows, XID, MariaDB's GTID
  *
  * Whatever is unusual, damaged, or seen for the first time (a table, a source of GTIDs, the settings of a session) is left
- * to Python, which then reads the event from its beginning, and whose result or error counts. So nothing here reports an
+ * to Python, which then reads the event from its beginning, and whose result or error is used. So nothing here reports an
  * error in an event. Every read is checked against the end of the event.
  */
 #define PY_SSIZE_T_CLEAN

@@ -269,7 +269,7 @@ static bool read_long(Text *text, int64_t *number) {
     return true;
 }
 
-/* A number; NaN and the infinities are strings, which are left to Python. The text ends with a NUL or what is no digit. */
+/* A number; NaN and the infinities are strings, which are left to Python. The text ends with a NUL or a non-digit. */
 static bool read_double(Text *text, double *number) {
     char *end;
     if (is_next(text, '"') || text->p == text->end) {
@@ -653,7 +653,7 @@ static bool is_zero(const Output *out, size_t start) {
     return all == 0;
 }
 
-/* The elements of a list: fields of their own, or the values one after the other. */
+/* The elements of a list: separate fields, or the values one after the other. */
 static bool write_list(const Node *node, Text *text, Output *out) {
     if (!skip(text, '[')) {
         return false;

@@ -52,7 +52,7 @@ _LARGEST_TABLE = 1024
 
 
 def text_descriptions(columns: Sequence[Column], separate_keys: frozenset[int]) -> list[Description]:
-    """Describe columns whose values become JSON text; ``separate_keys`` have another text in the key."""
+    """Describe columns whose values become JSON text; ``separate_keys`` have different text in the key."""
     found, first = [], True
     for index, column in enumerate(columns):
         separate = index in separate_keys
@@ -68,8 +68,8 @@ def value_descriptions(
 
     Args:
         columns: all columns of the table.
-        separate_keys: indexes of columns with another value in the key.
-        every: rows have the columns that only a key has, too.
+        separate_keys: indexes of columns with a different value in the key.
+        every: whether rows also have the columns that only a key has.
         cached: cache values as texts are cached.
     """
     return [
@@ -199,7 +199,7 @@ def _text_in_charset(column: Column, form: Form) -> tuple[str, Form, tuple[bytes
 
 
 def _object_form(column: Column, output: ColumnOutput) -> tuple[str, str]:
-    """Return the storage of values, and the form of their objects without a function."""
+    """Return how values are stored, and the form of their objects if no function converts them."""
     layout, decoding, form = column.layout, column.decoding, output.type.object_form
     if form is not None and layout.type in _STORED and output.change is None and output.fallback_value is None:
         return _STORED[layout.type], form.name

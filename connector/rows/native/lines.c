@@ -17,7 +17,7 @@ typedef struct {
     uint64_t parts;
 } Piece;
 
-/* A part of a piece: text of its own, which follows that of the part before, and behind it text from another place. */
+/* A part of a piece: its own text, which follows that of the part before, and after it text from another place. */
 typedef struct {
     uint64_t own;    /* bytes */
     uint64_t at;     /* where the other text is, from the beginning of the piece's text */

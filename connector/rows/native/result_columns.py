@@ -35,7 +35,7 @@ def result_descriptions(
 
     Args:
         columns: the record's columns, which are those of the result set.
-        separate_keys: indexes of columns with another text in the key.
+        separate_keys: indexes of columns with different text in the key.
         verify: verify that integers are integers, because the query is not rowtide's own.
     """
     found, first = [], True

@@ -136,7 +136,7 @@ class TableReader:
             request: the snapshot.
             at: the resume position, which is that of the view.
             event: the last event of the stream.
-            captured: the captured tables of the stream; those with another structure are dropped from its cache.
+            captured: the captured tables of the stream; those with a different structure are dropped from its cache.
             notifications: makes the notifications.
 
         Raises:

@@ -101,7 +101,7 @@ class SnapshotState:
         return list(dict.fromkeys(table.name for table in self.tables if table.signal_id == signal_id))
 
     def with_first(self, table: IncrementalTable) -> "SnapshotState":
-        """Return the state with another first table."""
+        """Return the state with a different first table."""
         return replace(self, tables=(table, *self.tables[1:]))
 
     def without_first(self) -> "SnapshotState":

@@ -27,8 +27,8 @@ _ARGUMENT = re.compile(r"(?!-)[\w.:@%+=,/\[\]-]*")
 def renewed(config: DatabaseConfig) -> DatabaseConfig:
     """Return the settings of a connection with the current user and password.
 
-    Values in files are read again. While a file cannot be read because it is being replaced, the values from the start
-    count.
+    Values in files are read again. While a file cannot be read because it is being replaced, the values read at the
+    start are used.
 
     Raises:
         DatabaseUnreachableError: the source of the password does not provide one.

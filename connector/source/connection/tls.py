@@ -104,5 +104,5 @@ def _read(name: str, path: str) -> bytes:
 
 
 def _is_store(path: str, content: bytes) -> bool:
-    """Return whether a file is a store of Java or in PKCS#12; other files have certificates as PEM."""
+    """Return whether a file is a Java or PKCS#12 key store; other files contain PEM certificates."""
     return kind_of(content) in _STORES or Path(path).suffix.lower() in _PKCS12

@@ -48,7 +48,7 @@ class OtelMetrics(Service):
     """Sends the metrics of the connectors with ``rowtide.opentelemetry.enabled``, at each interval.
 
     Args:
-        sources: returns the connectors, which may come and go.
+        sources: returns the connectors, which may change.
         environ: the environment, for ``OTEL_METRIC_EXPORT_INTERVAL`` in milliseconds.
     """
 

@@ -3,7 +3,7 @@
 import logging
 
 audit = logging.getLogger("rowtide.audit")
-"""Who has changed what; no request sets its level."""
+"""The log of changes and who made them; no request sets its level."""
 
 _LEVELS = {
     "TRACE": logging.DEBUG,

@@ -36,7 +36,7 @@ _CLASS = "connector.class"
 _TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "LONG", "password": "PASSWORD", "class": "CLASS"}
 _CHOICES = "one of "
 _ANSWER_S = 3.0
-"""How long Kafka may take to tell the id of its cluster."""
+"""How long Kafka may take to return the id of its cluster."""
 
 
 def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] | None) -> list[web.RouteDef]:

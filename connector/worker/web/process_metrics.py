@@ -21,7 +21,7 @@ def _metrics() -> Iterator[Metric]:
     yield Metric("cpu_seconds_total", "counter", "CPU time of the process in seconds.", one(time.process_time()))
     yield Metric("resident_memory_bytes", "gauge", "Resident memory in bytes.", one(resident() or None))
     open_files = None
-    with suppress(OSError):  # also if one file more is one too many
+    with suppress(OSError):  # even if no further file can be opened
         open_files = len(list(_OPEN_FILES.iterdir())) - 1  # the folder itself
     yield Metric("open_fds", "gauge", "Open files.", one(open_files))
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

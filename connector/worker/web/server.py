@@ -18,7 +18,7 @@ from rowtide.connector.worker.web.connect_rest import error
 log = logging.getLogger(__name__)
 
 _UNANSWERED_S = 1.0
-"""How long a stop waits for a request that is being answered, or whose body has not come, before it cancels it."""
+"""How long a stop waits for requests that are not answered, or whose body has not arrived, before it cancels them."""
 _MOST_CONNECTIONS = 100
 """Connections at the same time. Each takes an open file, and the connectors need some, too."""
 _SILENT_S = 30

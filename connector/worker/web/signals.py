@@ -15,7 +15,7 @@ from rowtide.connector.worker.web.page.neighbours import Neighbours
 
 _IN_MEMORY = (
     "the signal is in memory: a crash of the process loses it until its effect and the position after it are stored, "
-    "also after its notification COMPLETED. Send a signal that must not be lost by the channel source, kafka or file"
+    "even after its notification COMPLETED. Send a signal that must not be lost by the channel source, kafka or file"
 )
 
 _EDITING = ("set-binlog-position", "rowtide-set-table-include-list")

@@ -65,5 +65,5 @@ def _problems(properties: Mapping[str, str]) -> list[tuple[str, str]]:
         if not properties.keys() & {f"{name}.password", f"{name}.token"}:
             problems.append((f"{name}.password", "is missing, and there is no token"))
         elif tokens.count(properties.get(f"{name}.token", "")) > 1:
-            problems.append((f"{name}.token", "is that of another user, too"))
+            problems.append((f"{name}.token", "is also that of another user"))
     return problems

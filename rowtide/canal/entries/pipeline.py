@@ -5,7 +5,7 @@
     packet ──► event ──► row images ──► rows ──► entry
                  └─────► statement ──► structure ──► history entry, entry
 
-As in Canal, one event makes one entry, transactions have entries of their own at both ends, and the rows of a
+As in Canal, one event makes one entry, transactions have separate entries at both ends, and the rows of a
 distributed transaction are sent when it is prepared. Decoding, structures and their repair are those of the connector.
 """
 
@@ -57,7 +57,7 @@ log = logging.getLogger(__name__)
 
 _ARTIFICIAL = 0x20
 _HEAD = {BinlogEventType.FORMAT_DESCRIPTION, BinlogEventType.MARIADB_START_ENCRYPTION}
-"""Events of the beginning of a file. A stream that begins within it has them, too, without a position."""
+"""Events at the beginning of a file. A stream that begins within the file also has them, without a position."""
 _XA = ("XA START", "XA END", "XA COMMIT", "XA ROLLBACK")
 
 
@@ -179,7 +179,7 @@ class EntryPipeline:
         header = event.header
         repeated = packet[4] in _HEAD and not header.log_pos
         if not header.flags & _ARTIFICIAL and not repeated:
-            end = header.log_pos or self._end + header.size  # MariaDB's row events have no position of their own
+            end = header.log_pos or self._end + header.size  # MariaDB's row events have no position
             self._place = end - header.size, header.size
             self._end = end
             self.progress.at_event(end - header.size, end, header.server_id, header.timestamp)

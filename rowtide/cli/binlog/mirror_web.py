@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 _LONGEST_S = 30.0
-"""After so long, a client is left that has not sent its request or not taken its answer."""
+"""The server disconnects a client that has not sent its request or read the response within this time."""
 _MOST_CONNECTIONS = 100
 """Connections at the same time. Each takes a thread and an open file, which the mirror needs, too."""
 _ACCEPT_AGAIN_S = 0.5

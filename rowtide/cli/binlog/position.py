@@ -85,7 +85,7 @@ def position(
       rowtide position --from /archive/shop --gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:23
     """  # noqa: D301 - Click's mark of a paragraph
     if sum(given is not None for given in (at, gtid, gtids)) > 1:
-        raise click.UsageError("--at, --gtid and --gtids exclude each other")
+        raise click.UsageError("--at, --gtid and --gtids are mutually exclusive")
     if not config and folder is None:
         raise click.UsageError("a binlog is needed: CONFIG... or --from DIR")
     micros = None if at is None else _micros(at, time_zone)

@@ -69,7 +69,7 @@ def signal(
     """Send a signal to the connector of CONFIG.
 
     \b
-    TYPE is one of these, or an action of your own:
+    TYPE is one of these, or your own action:
       execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot,
       log, schema-changes, set-binlog-position,
       rowtide-set-table-include-list, rowtide-reread-rows

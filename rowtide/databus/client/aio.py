@@ -56,7 +56,7 @@ class AsyncClient:
             self._next = asyncio.get_running_loop().run_in_executor(self._thread, self._client.get_event)
         await asyncio.wait([self._next], timeout=timeout)
         if not self._next.done():
-            raise TimeoutError(f"there is no further event after {timeout} s")
+            raise TimeoutError(f"no further event arrived within {timeout} s")
         found, self._next = self._next, None
         return found.result()
 

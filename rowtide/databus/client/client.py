@@ -104,7 +104,7 @@ class Client:
             if event is not None:
                 return event
             if end is not None and time.monotonic() >= end:
-                raise TimeoutError(f"topic {self._settings.topic} has no further event after {timeout} s")
+                raise TimeoutError(f"topic {self._settings.topic} received no further event within {timeout} s")
 
     def __iter__(self) -> Iterator[Event]:
         """Yield events until the client is closed."""

@@ -4,7 +4,7 @@ The position in a key is unique, and ascends with the messages of a server, beca
 every message that is not after the last one. It is the position at which the event begins, plus
 
 * the number of its first row, if the event becomes several messages: each row has at least one byte;
-* the number of the event in its transaction, if it has no position of its own, as in a compressed transaction and on
+* the number of the event in its transaction, if it has no position, as in a compressed transaction and on
   MariaDB; such an event becomes one message, whatever its size;
 * the number of the table, if a statement changes several;
 * the number of the message, for an XA transaction. Its rows are published at XA COMMIT, with that position.

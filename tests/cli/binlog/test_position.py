@@ -77,7 +77,7 @@ def test_what_is_not_there_has_an_exit_code_of_its_own(folder: Path) -> None:
         (["--at", "yesterday"], "'yesterday' is not a time such as 2026-11-22T10:00:00Z"),
         (["--at", "2026-11-22T10:00:00"], "has no time zone: append Z or an offset such as +01:00, or --time-zone"),
         (["--at", "2026-11-22T10:00:00", "--time-zone", "Mars/Base"], "there is no time zone 'Mars/Base'"),
-        (["--at", "2026-11-22T10:00:00Z", "--gtid", "0-1-1"], "exclude each other"),
+        (["--at", "2026-11-22T10:00:00Z", "--gtid", "0-1-1"], "are mutually exclusive"),
         (["--gtid", "zz"], "not a GTID set"),
         (["--gtids", "zz"], "not a GTID set"),
     ],

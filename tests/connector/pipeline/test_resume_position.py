@@ -217,7 +217,7 @@ def rows_apart(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("rows_apart")
 @pytest.mark.parametrize("name", ["mysql", "mysql-gtid-off"])
 def test_a_restart_inside_a_row_event_that_makes_several_messages_of_databus(name: str) -> None:
-    """MariaDB's row events have no position of their own, so each makes one message."""
+    """MariaDB's row events have no position, so each makes one message."""
     found, _, batches = whole(name, "databus")
     assert len({key for _, key, _ in found}) == len(found) > 30
     inside = [stop for stop in batches if stop.offset.row and stop.done < len(found)]

@@ -113,7 +113,7 @@ def test_a_field_that_is_not_a_time_is_named(schema: Schema, value: Any, message
         ({"target.type": "Date", "format": "yyyy-nn"}, "format", "n is not a letter"),
         ({"target.type": "Date", "format": "yyyy'T"}, "format", "a quote is not closed"),
         ({"target.type": "Date", "format": "XXXX"}, "format", "X may have up to three letters"),
-        ({"target.type": "Date", "format": "ss.SSSSSS"}, "format", "S is the number of milliseconds"),
+        ({"target.type": "Date", "format": "ss.SSSSSS"}, "format", "use SSS: S is the number of milliseconds"),
     ],
 )
 def test_wrong_options_are_reported(options: dict[str, str], name: str, message: str) -> None:

@@ -252,7 +252,7 @@ DIFFERENCES: dict[str, tuple[str, Rule]] = {
         _replaced_text,
     ),
     "offsets of MariaDB": (
-        "MariaDB's row events have no position of their own; Canal computes a negative offset, rowtide the true one.",
+        "MariaDB's row events have no position; Canal computes a negative offset, rowtide the true one.",
         _mariadb_offset,
     ),
     "file of MariaDB": ("Canal keeps the name of the first binlog file.", _second_file),

@@ -115,7 +115,7 @@ class Stored:
 
 
 def stored(frame: Bytes, version: int, correlation_id: int) -> Stored | None:
-    """Read an answer to :class:`TopicBatches`; ``None`` if it has another form, which may be malformed.
+    """Read an answer to :class:`TopicBatches`; ``None`` if it has a different form, which may be malformed.
 
     Args:
         frame: the answer, without its length.

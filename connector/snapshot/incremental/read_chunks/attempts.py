@@ -52,7 +52,7 @@ class Attempts:
         self.held = True
 
     def structure_changed(self) -> None:
-        """Note that the table has another structure when the stream has passed the chunk."""
+        """Note that the table has a different structure when the stream has passed the chunk."""
         self.in_vain += 1
 
     def _halve(self) -> None:

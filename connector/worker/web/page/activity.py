@@ -12,7 +12,7 @@ PERIOD_S = 15.0
 _HOUR_S = 3600.0
 _MOSTLY = 0.5
 SLOW_ANSWER_S = 5.0
-"""Kafka acknowledges records within milliseconds; a connector that waits so long for it is blocked."""
+"""Kafka acknowledges records within milliseconds; a connector that waits for it this long is blocked."""
 
 Activity = Literal["idle", "reading", "blocked"]
 

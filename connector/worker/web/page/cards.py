@@ -27,7 +27,7 @@ def card(status: Status, activity: Activity | None) -> dict[str, Any]:
 
 
 def _waits(status: Status) -> str | None:
-    """Return what is said while the sink does not answer; it may come back, so it is not the connector's error yet."""
+    """Return the message while the sink does not respond; it may recover, so this is not the connector's error yet."""
     delivery = status.delivery
     if delivery is None or (delivery.problem is None and delivery.stuck_s < SLOW_ANSWER_S):
         return None

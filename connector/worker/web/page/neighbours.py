@@ -14,7 +14,7 @@ from rowtide.connector.worker.web.connect_rest import error
 _ANSWER_S = 120.0
 """How long a worker may take for a request that is forwarded to it, such as to read a long schema history."""
 _SHOWN_S = 2.0
-"""How long it may take to say what it runs: a machine that hangs must not delay the page for long."""
+"""How long it may take to report what it runs: a machine that hangs must not delay the page for long."""
 _FORWARDED = "X-Rowtide-Forwarded"
 _KEPT = ("Authorization", "Content-Type", "Accept")
 
@@ -35,7 +35,7 @@ class Neighbours:
     """Sends requests to the other workers of a fleet.
 
     Args:
-        members: the fleet; ``None`` for a worker of its own.
+        members: the fleet; ``None`` for a worker without a fleet.
         tls: whether the workers serve HTTPS.
     """
 

@@ -25,11 +25,11 @@ from rowtide.connector.worker.web.page.structures import structure
 _EVERY_S = 2.0
 """How often an open page gets news."""
 _SHARED_S = 0.5
-"""For so long all open pages get the same statuses."""
+"""All open pages get the same statuses for this time."""
 _STREAM_S = 300.0
-"""After so long a page logs in again, so that a user who is removed sees no more."""
+"""A page logs in again after this time, so a removed user loses access."""
 _SENT_S = 30.0
-"""A browser that takes no news for so long is left."""
+"""The worker disconnects a browser that reads no events for this time."""
 _MOST_STREAMS = 40
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SAFE = {

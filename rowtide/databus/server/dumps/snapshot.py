@@ -94,7 +94,7 @@ def _parts(outputs: Iterator[Output]) -> Iterator[DumpPart]:
 
 
 class DumpSnapshot(Snapshot):
-    """A snapshot with the ``server_id`` of its server, which the header of the stream's binlog files has, too."""
+    """A snapshot with the ``server_id`` of its server, which is also in the header of the stream's binlog files."""
 
     _server: tuple[str, str] | None = None  # what identifies the server, and its ``server_id``
 

@@ -73,9 +73,9 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         WebSettings.choose(certificate="/nowhere", key=key)
     with pytest.raises(ConfigurationError, match=r"--web-tls-key: /nowhere cannot be read"):
         WebSettings.choose(certificate=certificate, key="/nowhere")
-    with pytest.raises(ConfigurationError, match=r"no certificate and its key"):
+    with pytest.raises(ConfigurationError, match=r"are not a PEM certificate and its key"):
         WebSettings.choose(certificate=certificate, key=str(made.client_key))
-    with pytest.raises(ConfigurationError, match=r"no certificate and its key"):
+    with pytest.raises(ConfigurationError, match=r"are not a PEM certificate and its key"):
         WebSettings.choose(certificate=certificate)
     with pytest.raises(ConfigurationError, match=r"--web-tls-key: needs --web-tls-certificate"):
         WebSettings.choose(key=key)
