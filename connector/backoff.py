@@ -4,7 +4,7 @@ _MOST_DOUBLINGS = 32
 
 
 def backoff_s(failures: int, first_s: float, longest_s: float) -> float:
-    """Return the wait after a number of failures in a row, in seconds.
+    """Return the wait after a number of consecutive failures, in seconds.
 
     Args:
         failures: how many, at least one.
@@ -15,7 +15,7 @@ def backoff_s(failures: int, first_s: float, longest_s: float) -> float:
 
 
 class Backoff:
-    """Counts failures in a row, after each of which the wait is twice as long.
+    """Counts consecutive failures, after each of which the wait is twice as long.
 
     Args:
         first_s: the wait after the first failure, in seconds.

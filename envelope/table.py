@@ -289,7 +289,7 @@ def _mapper(
     """Return the mapper of a column's values and the parameters of its schema.
 
     In Debezium only the first rule for a column takes effect, in the order truncating, masking, propagation of the
-    source type, hashing. It therefore does not hash a column whose source type is propagated; rowtide does.
+    source type, hashing. Debezium therefore does not hash a column whose source type is propagated; rowtide does.
     """
     rule = rules.column_rules.rule_for(table.id.database, table.id.table, debezium.name)
     source = _source_parameters(table, debezium, rules)

@@ -199,8 +199,8 @@ def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tu
                 others.append(f"version {one.version} ({one.info.get('operation', 'an unknown operation')})")
         elif one.commit.app_id != batch.app_id:
             raise StateError(
-                f"{path} has the rows of another topic: its commit {one.version} is of {one.commit.app_id}, and the "
-                f"stored offsets are of {batch.app_id}. Give the --state that it was built with"
+                f"{path} has the rows of another topic: its commit {one.version} comes from {one.commit.app_id}, but "
+                f"the stored offsets come from {batch.app_id}. Give the --state that it was built with"
             )
         elif one.commit.batch > batch.number:
             version, others = one.version - 1, []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 LOOKS_UNTIL_DELETED = 2
-"""A topic that is missing at this many checks in a row is deleted: a starting broker may not list it yet."""
+"""A topic that is missing at this many consecutive checks is deleted: a starting broker may not list it yet."""
 
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"

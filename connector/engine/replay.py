@@ -81,7 +81,7 @@ class FormPipeline(Generic[T]):
 
 
 ReadPrepared = Callable[[PreparedXa], Iterator[bytes]]
-"""Reads the events of a file from the beginning of an XA transaction on."""
+"""Reads the events of a file, starting at the beginning of an XA transaction."""
 
 PipelineFactory = Callable[[Tables, SourceOffset, ReadPrepared], ReplayPipeline[T]]
 """Makes a pipeline from the structures and the offset at its start."""

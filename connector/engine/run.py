@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What a run works with from the stored offset on.
+    """What a run works with, starting at the stored offset.
 
     Attributes:
         config: with the list of captured tables that a signal has set.

@@ -84,12 +84,12 @@ class Statuses:
 
 
 def topic_record(topic: str, name: str, at_ms: int | None) -> Record:
-    """Return the record that a connector has sent a record to a topic for the first time, or forgets it (``None``).
+    """Return the record that says that a connector has written to a topic, or a tombstone for it.
 
     Args:
         topic: the topic.
         name: of the connector.
-        at_ms: when, in milliseconds since the epoch.
+        at_ms: when, in milliseconds since the epoch; ``None`` for the tombstone.
     """
     found = {"name": topic, "connector": name, "task": 0, "discoverTimestamp": at_ms}
     value = None if at_ms is None else json.dumps({"topic": found}, separators=(",", ":")).encode()

@@ -17,7 +17,7 @@ Result = Answer | Exception
 
 _SAME_BROKER_S = 10.0
 """How long one broker answers the requests that any broker can answer. The answers of a broker that is cut off from the
-others are out of date, and several brokers must be heard before a topic counts as missing (``missing_topic_s``).
+others are out of date, and several brokers must answer before a topic is considered missing (``missing_topic_s``).
 """
 
 

@@ -16,9 +16,9 @@ from rowtide.connector.kafka_producer.wire.schema import NEVER, Request
 _LAST_WITH_NAMES = 12
 """The last version of Produce in which topics are named."""
 _LAST_PRODUCE_OF_TRANSACTIONS_V1 = 11
-"""From version 12 of Produce on, the broker adds partitions to the transaction itself (KIP-890)."""
+"""Since version 12 of Produce, the broker adds partitions to the transaction itself (KIP-890)."""
 _LAST_END_OF_TRANSACTIONS_V1 = 4
-"""From version 5 of EndTxn on, the broker raises the epoch, whatever the cluster's transaction.version is (KIP-890)."""
+"""Since version 5 of EndTxn, the broker raises the epoch, whatever the cluster's transaction.version is (KIP-890)."""
 _FIRST_THAT_RAISES_EPOCHS = 3
 """The first version of InitProducerId with the current id and epoch (KIP-360)."""
 

@@ -14,7 +14,7 @@ class ExecutedGtids:
     Args:
         start: the start position.
         connector: ``mysql`` or ``mariadb``.
-        all_domains: whether MariaDB's set counts as complete from the start on, as in Debezium. If the start has no
+        all_domains: whether MariaDB's set is considered complete from the start, as in Debezium. If the start has no
             GTIDs, it lacks the domains without a transaction since then.
 
     Attributes:
@@ -23,7 +23,7 @@ class ExecutedGtids:
 
     def __init__(self, start: SourceOffset, connector: str, *, all_domains: bool = True) -> None:
         self._set = start.gtid_set(connector)
-        # A stream without GTIDs at its start may get them later. The set is complete from the next file on, which
+        # A stream without GTIDs at its start may get them later. The set is complete from the next file, which
         # begins with PREVIOUS_GTIDS or GTID_LIST; a set without the earlier transactions would make the server send
         # them again.
         self._known = start.gtids is not None or (all_domains and connector == "mariadb")

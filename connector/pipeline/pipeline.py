@@ -73,7 +73,7 @@ class SignalTable(Protocol):
         *,
         in_xa: bool,
     ) -> Iterator[Output]:
-        """Carry out the signals of a row event from a row on, and return their outputs."""
+        """Carry out the signals of a row event, starting with a row, and return their outputs."""
         ...
 
 

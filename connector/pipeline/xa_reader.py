@@ -15,7 +15,7 @@ from rowtide.schema_history.catalog.tables import Tables
 log = logging.getLogger(__name__)
 
 XaPackets = Callable[[PreparedXa], Iterable[bytes]]
-"""Returns the events from the start of a transaction on, the FORMAT_DESCRIPTION first."""
+"""Returns the events from the start of a transaction, the FORMAT_DESCRIPTION first."""
 
 
 def xa_reader(

@@ -23,7 +23,7 @@ _CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_", "row
 UNFINISHED = "rowtide_snapshot_initial"
 """The field of ``carried`` while the initial snapshot continues alongside the stream.
 
-The stored offset is then that of an initial snapshot, so that Debezium, which could not read it on, takes it again.
+The stored offset is then that of an initial snapshot, so that Debezium, which could not continue it, takes it again.
 """
 
 

@@ -1,4 +1,4 @@
-"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a cluster of Spark.
+"""Servers for tests, the demo and trials: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a Spark cluster.
 
     from rowtide_stack import Kafka, MySQL
 

@@ -32,7 +32,7 @@ PORTS = {"kafka": 9092, "mariadb": 3306, "mysql": 3306, "registry": 8081, "spark
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a cluster of Spark."""
+    """Run local servers for trying rowtide: MySQL, MariaDB, Kafka, ZooKeeper, a schema registry, a Spark cluster."""
 
 
 @main.command()

@@ -94,7 +94,7 @@ def has_changes(
 
     Raises:
         PositionPurged: the server no longer has the binlog at the start.
-        Undecided: the files are those of another server.
+        Undecided: the files belong to another server.
         ConnectorError: the binlog cannot be read.
     """
     if start.file not in files.names:

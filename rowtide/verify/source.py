@@ -70,7 +70,7 @@ class SourceTable:
         key_columns: the columns of the key of its records, in the key's order.
         ranges: the ranges of its key; ``None`` if it is read in one part.
         hidden_key: whether the key of the records differs from that of the row, because a column converter changes it.
-        transactional: whether its storage engine has views; others read rows as they are at that moment.
+        transactional: whether its storage engine supports consistent views; otherwise, rows are read as they are then.
     """
 
     structure: Table

@@ -237,7 +237,7 @@ class TableComparison:
             if extent is None or extent.high < offset:
                 raise Undecided(
                     f"topic {topic} does not have offset {offset} of partition {partition}, which is stored with the "
-                    "table: it was re-created, or the table is that of another cluster"
+                    "table: it was re-created, or the table belongs to another cluster"
                 )
         self.result.behind = sum(one.high - batch.offsets.get(p, one.low) for p, one in extents.items())
         cut = next(((p, one.low) for p, one in extents.items() if p in batch.offsets and one.low), None)

@@ -1,7 +1,7 @@
 """The names that columns have in the table, if the schema history proves which columns are the same.
 
 The structures of a batch are found in the history by the names of their columns, in order. A list of names may occur
-there several times. All ways to find the structures, one after the other, must then agree on which columns are the
+there several times. All possible sequences of structures must then agree on which columns are the
 same. Pure.
 """
 

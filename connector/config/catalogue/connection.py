@@ -117,7 +117,7 @@ REPLICA_UUID = Property(
     None,
     "The UUID with which rowtide registers as a replica. When one registers, MySQL ends an older session that has the "
     "same UUID.",
-    default_text="made of the connector's name and database.server.id",
+    default_text="derived from the connector's name and database.server.id",
 )
 REPLICA_DUMP_FLAGS = Property(
     "rowtide.replica.dump.flags",

@@ -163,7 +163,7 @@ RESUMABLE = Property(
     boolean(),
     False,
     "After a crash or stop during the initial snapshot, read only the missing rows, together with the stream from the "
-    "snapshot's position on, instead of all rows again. Rows that are read later have `source.snapshot` incremental, "
+    "snapshot's position, instead of all rows again. Rows that are read later have `source.snapshot` incremental, "
     "and none has last.",
 )
 DELAY = Property("snapshot.delay.ms", long(0), 0, "The delay before the snapshot, in milliseconds.")

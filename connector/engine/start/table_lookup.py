@@ -38,12 +38,13 @@ _MOST_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class StartTables:
-    """The decision of a start on new tables.
+    """What a start decides about new tables.
 
     Attributes:
         start: the start position, with the lists of tables to store from now on.
         wanted: the tables that an incremental snapshot has to read.
-        later: tables that are captured from a later position on, at which their structure is known, and then read.
+        later: tables that are captured, and then read, once the stream reaches a position at which their structure
+            is known.
         hidden: the tables that are not captured yet, as (database, table).
         findings: for the log.
     """

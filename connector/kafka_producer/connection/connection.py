@@ -26,7 +26,7 @@ _T = TypeVar("_T")
 class Connection:
     """A connection to one broker. Only :meth:`interrupt` may be called by other threads.
 
-    After any error the connection is closed; a new one must be made.
+    After any error the connection is closed; create a new one.
 
     Args:
         addresses: the addresses of the broker, of which the first reachable one is used, as in ``bootstrap.servers``.

@@ -1,6 +1,6 @@
 """Delivers record batches to Kafka: order, sequence numbers, retries, leaders and transactions. Pure: no sockets.
 
-``sender`` is the way in; ``messages`` has the types at its borders.
+The entry point is ``sender``; ``messages`` has the types of its inputs and outputs.
 """
 
 from rowtide.connector.kafka_producer.machine.sender import Sender

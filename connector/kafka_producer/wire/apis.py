@@ -81,7 +81,7 @@ def api_of(request: Request[Any]) -> Api:
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersions:
-    """The versions of each API that a broker has, and the features that its cluster has switched on.
+    """The versions of each API that a broker supports, and the features that are enabled in its cluster.
 
     Attributes:
         ranges: the lowest and the highest version, by the number of the API.

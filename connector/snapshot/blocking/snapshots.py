@@ -108,7 +108,7 @@ class BlockingSnapshots:
         return self._awaited.may_be_passed(progress.file, progress.end)
 
     def run(self, pipeline: Pipeline) -> Iterator[Output]:
-        """Open the view of the first snapshot or, if the stream has reached it, read it.
+        """Open the view of the first snapshot or, if the stream has reached the view's position, read the tables.
 
         Call this only between transactions.
         """
@@ -212,7 +212,7 @@ class BlockingSnapshots:
             self._begin_next()
 
     def _complete(self, request: BlockingRequest, opened: OpenSnapshot) -> None:
-        """Change the fields of all offsets from the last record on."""
+        """Change the fields of all offsets, starting with the last record."""
         assert self._progress is not None
         self._carry(self._current.without_first())
         tables = [table.id for table in opened.tables]

@@ -91,7 +91,7 @@ def given_up(name: str, reason: str) -> str:
 def lost_key(name: str, reason: str) -> str:
     """Return the message that an interrupted initial snapshot cannot continue reading a table."""
     return (
-        f"table {name} was altered since the initial snapshot was interrupted, which cannot read it on: {reason}. Set "
+        f"table {name} was altered since the initial snapshot was interrupted, which cannot continue: {reason}. Set "
         "rowtide.snapshot.resumable=false for one start, which takes the whole snapshot again"
     )
 

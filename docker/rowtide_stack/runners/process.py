@@ -76,7 +76,7 @@ class ProcessRunner:
         stdin, stdout = self._supervisor.stdin, self._supervisor.stdout
         with self._lock:
             if stdin is None or stdout is None or stdin.closed:
-                raise StackError("the server has been closed: make a new one")
+                raise StackError("the server has been closed: create a new one")
             try:
                 stdin.write(command + "\n")
                 stdin.flush()
@@ -84,7 +84,7 @@ class ProcessRunner:
             except BrokenPipeError:
                 answer = ""
         if not answer:
-            raise StackError("the server's supervisor has ended: make a new server")
+            raise StackError("the server's supervisor has ended: create a new server")
         if answer.startswith("failed"):
             raise StackError(f"{command}: {answer}")
         return answer

@@ -41,7 +41,7 @@ class Proofs:
         path: the file; ``None`` to keep it in memory only.
 
     Raises:
-        click.ClickException: the file cannot be read or written, or is that of another connector.
+        click.ClickException: the file cannot be read or written, or belongs to another connector.
     """
 
     def __init__(self, connector: str, path: Path | None) -> None:

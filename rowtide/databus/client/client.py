@@ -95,7 +95,7 @@ class Client:
             left = _POLL_S if end is None else max(end - time.monotonic(), 0.0)
             with self._reading:
                 if self._closed.is_set():
-                    raise Closed("the client was closed; make a new one to continue after the last acknowledged event")
+                    raise Closed("the client was closed; create a new one to continue after the last acknowledgement")
                 event = self._unsaved or self._poll(min(left, _POLL_S))
                 if event is not None and self._settings.save_on_get:
                     self._unsaved = event

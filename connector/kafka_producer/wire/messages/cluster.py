@@ -21,7 +21,7 @@ _UNKNOWN_OPERATIONS = -(1 << 31)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataTopicName:
-    """A topic whose metadata is requested; by its id only from version 12 on."""
+    """A topic whose metadata is requested; by its id only since version 12."""
 
     topic_id: bytes = of(topic_id, since=10, default=NO_TOPIC_ID)
     name: str | None = of(text, null_since=10)
@@ -99,7 +99,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorAnswer"]):
 
     Attributes:
         key: the one of versions up to 3.
-        coordinator_keys: those of versions from 4 on.
+        coordinator_keys: those of version 4 and later.
     """
 
     key: str = of(text, until=3, default="", ignorable=True)

@@ -44,7 +44,7 @@ class SupportedFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizedFeature:
-    """The versions of a feature that the cluster has switched on."""
+    """The versions of a feature that is enabled in the cluster."""
 
     name: str = of(text)
     max_version_level: int = of(int16)
@@ -53,7 +53,7 @@ class FinalizedFeature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiVersionsAnswer:
-    """The versions of each API that the broker has, and the cluster's features."""
+    """The versions of each API that the broker supports, and the cluster's features."""
 
     error: int = of(int16)
     api_keys: tuple[ApiRange, ...] = of(many(one(ApiRange)))

@@ -28,7 +28,7 @@ class PartitionData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicData:
-    """Record batches for partitions of a topic, which is named up to version 12 and has its id from 13 on."""
+    """Record batches for partitions of a topic, which is named up to version 12 and has its id since version 13."""
 
     name: str = of(text, until=12, default="", ignorable=True)
     topic_id: bytes = of(topic_id, since=13, default=NO_TOPIC_ID, ignorable=True)

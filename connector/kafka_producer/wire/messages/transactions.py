@@ -93,7 +93,7 @@ class EndTxnRequest(Request["EndTxnAnswer"]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndTxnAnswer:
-    """Whether the transaction ended; from version 5 on, the producer id and epoch of the next one."""
+    """Whether the transaction ended; since version 5, the producer id and epoch of the next one."""
 
     throttle_time_ms: int = of(int32)
     error: int = of(int16)

@@ -190,7 +190,7 @@ class ChunkReader:
         except DatabaseUnreachableError as error:
             worker.close()
             if not self._closed:
-                log.warning("table %s is read again from the last chunk on: %s", scan.structure.id, error)
+                log.warning("table %s is read again from the last chunk: %s", scan.structure.id, error)
             self._wait(scan, _FIRST_WAIT_S * 4)
             self._done(scan, Failed(str(error), lost=True))
         except TooLarge as error:

@@ -23,7 +23,7 @@ from rowtide.connector.worker.web.page.proofs import Proofs
 from rowtide.connector.worker.web.page.structures import structure
 
 _EVERY_S = 2.0
-"""How often an open page gets news."""
+"""How often an open page gets updates."""
 _SHARED_S = 0.5
 """All open pages get the same statuses for this time."""
 _STREAM_S = 300.0

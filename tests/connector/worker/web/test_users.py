@@ -41,7 +41,10 @@ def test_users_have_passwords_or_tokens_and_roles(tmp_path: Path, monkeypatch: p
         (".role=edit", [".role: expected USER.password"]),
         ("a\\:b.role=edit", ["a:b.role: expected USER.password, USER.token and USER.role; a user's name has no colon"]),
         ("anna.key=secret", ["anna.key: expected USER.password"]),
-        ("a.token=t\na.role=read\nb.token=t\nb.role=edit", ["a.token: is also that of another user", "b.token: is also that of"]),
+        (
+            "a.token=t\na.role=read\nb.token=t\nb.role=edit",
+            ["a.token: is also that of another user", "b.token: is also that of"],
+        ),
         ("a.token=${env:NOT_SET}\na.role=read", ["a.token: ${env:NOT_SET} cannot be resolved"]),
     ],
 )
