@@ -41,7 +41,7 @@ _EARLIEST = -2
 _MOST_ATTEMPTS = 10
 _LONGEST_PAUSE = 60.0
 _WAIT = 1
-"""Seconds between two looks at the query."""
+"""Seconds between two checks of the query."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class RecordedStructures:
         history = self._config.history
         if history.topic is None and history.file is None:
             raise EngineError(
-                "the schema history of the connector is in memory only: nothing remains of it. Give the tables with "
+                "the schema history of the connector is in memory only, so it is lost. Give the tables with "
                 "--structures, and a schema.history.internal in a topic or a file"
             )
         with history_source(self._config) as source:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 _EVERY_S = 10.0
 _AGAIN_S = 3.0
-"""Between two looks at a missing topic: brokers that have just started list all topics after a moment."""
+"""The time between two checks of a missing topic: brokers that have just started list all topics after a moment."""
 _CLEAN_UP_S = 30.0
 """How much later than its timeout a coordinator may end a transaction: it looks every ten seconds."""
 _MOST_TOPICS = 500

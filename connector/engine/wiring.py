@@ -250,7 +250,7 @@ def history_source(config: Configuration) -> HistorySource:
     """
     if config.history.topic is None and config.history.file is None:
         raise SchemaHistoryError(
-            f"the connector {config.name} keeps its schema history in memory only: nothing remains of it after a run"
+            f"the connector {config.name} keeps its schema history in memory only: it is lost at the end of the run"
         )
     return HistorySource(Server(Flavor(config.flavor.value)), history_store(config, _QUERY_S))
 

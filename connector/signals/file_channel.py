@@ -20,7 +20,7 @@ from rowtide.connector.signals.signal import from_message
 
 _TAKEN = ".taken"
 _GRACE_S = 5.0
-"""Where the system does not tell whether a file is open, writers are given this long after the last write."""
+"""Where the system does not show whether a file is open, the channel waits this long after the last write."""
 
 
 class FileChannel:

@@ -18,13 +18,13 @@ _PROTOCOL = "http/protobuf"
 
 
 def exports(signal: str) -> bool:
-    """Return whether telemetry is to be sent.
+    """Return whether telemetry is enabled.
 
     Args:
         signal: ``TRACES`` or ``METRICS``.
 
     Raises:
-        TelemetryError: it is to be sent by an exporter other than OTLP over HTTP.
+        TelemetryError: the configured exporter is not OTLP over HTTP.
     """
     disabled = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     name = f"OTEL_{signal}_EXPORTER"

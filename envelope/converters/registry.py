@@ -17,7 +17,7 @@ class RegisteredSchema(NamedTuple):
 
     Attributes:
         id: its number.
-        text: its text as it is to be written, which may be an older version's (``use.latest.version``).
+        text: the text to write, which may be an older version's (``use.latest.version``).
         guid: its global id, for registries that have one.
     """
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class NotTranslatableError(ValueError):
-    """A part of an expression has no translation; the message names it."""
+    """A part of an expression cannot be translated; the message names it."""
 
 
 class _Token(NamedTuple):
@@ -65,7 +65,7 @@ def translated(text: str) -> str:
     parser = _Parser(_tokens(body))
     found = parser.expression()
     if parser.peek().kind != "end":
-        raise NotTranslatableError(f"{parser.peek().text!r} has no translation")
+        raise NotTranslatableError(f"{parser.peek().text!r} cannot be translated")
     return ast.unparse(ast.fix_missing_locations(ast.Expression(found)))
 
 
@@ -81,7 +81,7 @@ def _tokens(text: str) -> list[_Token]:
             continue
         match = _TOKEN.match(text, at)
         if match is None:
-            raise NotTranslatableError(f"{text[at : at + 20]!r} has no translation")
+            raise NotTranslatableError(f"{text[at : at + 20]!r} cannot be translated")
         if match.lastgroup != "space":
             found.append(_Token(match.lastgroup or "", match[0]))
         at = match.end()
@@ -96,7 +96,7 @@ def _content(inner: str) -> str:
         if found[0] == "u" and len(found) == 5:
             return chr(int(found[1:], 16))
         if found not in _ESCAPES:
-            raise NotTranslatableError(f"\\{found} in a string has no translation")
+            raise NotTranslatableError(f"\\{found} in a string cannot be translated")
         return _ESCAPES[found]
 
     return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", character, inner, flags=re.DOTALL)
@@ -104,7 +104,7 @@ def _content(inner: str) -> str:
 
 def _number(text: str) -> int | float:
     if text != "0" and re.match(r"0\d", text):
-        raise NotTranslatableError(f"the octal number {text} has no translation")
+        raise NotTranslatableError(f"the octal number {text} cannot be translated")
     return float(text) if "." in text else int(text)
 
 
@@ -144,7 +144,7 @@ class _Parser:
 
     def _expect(self, text: str) -> None:
         if self._accept(text) is None:
-            raise NotTranslatableError(f"{self.peek().text!r} has no translation: {text} is expected there")
+            raise NotTranslatableError(f"{self.peek().text!r} cannot be translated: {text} is expected there")
 
     def expression(self) -> ast.expr:
         """Parse a whole expression."""
@@ -205,12 +205,12 @@ class _Parser:
                 found = ast.Subscript(found, index, ast.Load())
                 continue
             if text == "(":
-                raise NotTranslatableError(f"the call of {ast.unparse(found)} has no translation")
+                raise NotTranslatableError(f"the call of {ast.unparse(found)} cannot be translated")
             name = self._next()
             if name.kind == "text":
                 name = _Token("name", _content(name.text[1:-1]))
             if name.kind != "name":
-                raise NotTranslatableError(f"{name.text!r} after a dot has no translation")
+                raise NotTranslatableError(f"{name.text!r} after a dot cannot be translated")
             if self._accept("("):
                 found = self._method(found, name.text, self._arguments(), safe=text == "?.")
             else:
@@ -265,7 +265,7 @@ class _Parser:
                 return self._field(of, field, safe=safe)
         if name in _METHODS and not safe:
             return ast.Call(ast.Attribute(of, _METHODS[name], ast.Load()), given, [])
-        raise NotTranslatableError(f"the method {name} of {ast.unparse(of)} has no translation")
+        raise NotTranslatableError(f"the method {name} of {ast.unparse(of)} cannot be translated")
 
     def _primary(self) -> ast.expr:
         token = self._next()
@@ -294,7 +294,7 @@ class _Parser:
                     self._expect("]")
                     break
             return ast.Tuple(items, ast.Load())
-        raise NotTranslatableError(f"{token.text!r} has no translation")
+        raise NotTranslatableError(f"{token.text!r} cannot be translated")
 
 
 def _template(literal: str) -> ast.expr:
@@ -309,7 +309,7 @@ def _template(literal: str) -> ast.expr:
             parser = _Parser(_tokens(braces or path))
             parts.append(ast.FormattedValue(parser.expression(), -1))
             if parser.peek().kind != "end":
-                raise NotTranslatableError(f"{literal} has no translation")
+                raise NotTranslatableError(f"{literal} cannot be translated")
     if all(isinstance(part, ast.Constant) for part in parts):
         return ast.Constant("".join(str(part.value) for part in parts if isinstance(part, ast.Constant)))
     return ast.JoinedStr(parts)

@@ -309,7 +309,7 @@ def _unknown(name: str, known: Iterable[str], options: Mapping[str, click.Option
     if name == "restart":
         return "restart is an action, not a setting: give it on the command line"
     if name in options:
-        return f"{name} holds for all tables: move it to the top of the file"
+        return f"{name} applies to all tables: move it to the top of the file"
     close = difflib.get_close_matches(name.removeprefix("--").replace("_", "-"), [*known], 1)
     hint = f"did you mean {close[0]}?" if close else "rowtide tables --job-schema prints all names"
     return f"{name} is unknown: {hint}"

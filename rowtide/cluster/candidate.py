@@ -33,7 +33,7 @@ class Candidate(Generic[N]):
     Args:
         session: the session with ZooKeeper.
         contest: the contest that it takes part in.
-        begin: begins a term. Its argument tells whether this session has already created the running node.
+        begin: begins a term. Its argument says whether this session has already created the running node.
         clock: returns the time in seconds.
     """
 

@@ -245,7 +245,7 @@ class TableComparison:
             return f"Kafka has deleted the records of partition {cut[0]} before offset {cut[1]}"
         policy = self._cleanup_policy() if batch.layout in ("append", "soft-delete") else "delete"
         if not policy:
-            return f"Kafka does not tell whether topic {topic} is compacted (cleanup.policy)"
+            return f"Kafka does not report whether topic {topic} is compacted (cleanup.policy)"
         return f"Kafka deletes earlier records of a key (cleanup.policy={policy})" if "compact" in policy else ""
 
     def _records(self) -> Iterator[TopicRecord]:

@@ -48,7 +48,7 @@ class BatchSchemas:
         values: schemas of rows, oldest first.
         last_known: the columns of the newest row of earlier batches, with their names in the table.
         newest: the columns of the newest row of this batch, ``None`` if an earlier batch has read a newer one.
-        names: the names that the schema history proves, ``None`` if columns have their names in messages.
+        names: the columns' names in the table by the schema history; ``None`` if they are those of the messages.
         metadata: the fields of records that the table has as columns.
         soft: whether deleted rows stay, and are marked.
         history: whether all versions of rows stay.

@@ -186,7 +186,7 @@ tables:
         (14, "topic-prefix appears twice: remove one of them"),
         (15, "topics: invalid regular expression 'p(['"),
         (17, "append and history: choose one of them"),
-        (20, "output holds for all tables: move it to the top of the file"),
+        (20, "output applies to all tables: move it to the top of the file"),
         (21, "table is missing: give a regular expression of DATABASE.TABLE, such as shop[.]orders"),
         (22, "expected a map of options, such as 'table: shop[.]orders'"),
     ]:

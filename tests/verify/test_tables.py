@@ -49,7 +49,7 @@ def test_a_change_that_the_topic_does_not_have_is_named(tmp_path: Path) -> None:
     [
         ("compact", r"Kafka deletes earlier records of a key \(cleanup.policy=compact\): rows that only the table has"),
         ("compact,delete", r"\(cleanup.policy=compact,delete\)"),
-        ("", r"Kafka does not tell whether topic p.d.t is compacted \(cleanup.policy\)"),
+        ("", r"Kafka does not report whether topic p.d.t is compacted \(cleanup.policy\)"),
     ],
 )
 def test_a_compacted_topic_proves_no_row_of_a_table_of_changes_wrong(tmp_path: Path, policy: str, reason: str) -> None:

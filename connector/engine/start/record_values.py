@@ -19,7 +19,7 @@ _EXACT = "exact"
 
 
 def with_values(config: Configuration, carried: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the fields of all later offsets, which say whether values are exact. Debezium does not keep the field."""
+    """Return the fields of all later offsets. One of them, which Debezium drops, says whether values are exact."""
     others = {name: value for name, value in (carried or {}).items() if name != _FIELD}
     return {**others, _FIELD: _EXACT} if config.values.exact else others or None
 

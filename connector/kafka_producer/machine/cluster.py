@@ -34,7 +34,7 @@ class _Topic:
     Attributes:
         topic_id: its id; ``None`` until an answer has one.
         partitions: the leaders; empty until the topic is found.
-        leaderless: partitions whose leader is to be looked up.
+        leaderless: partitions whose leader must be looked up.
         stale: whether to look it up as soon as possible.
         looked_up_at: the last answer that had the topic.
         missing_since: when the first of several consecutive answers lacked the topic or a partition.

@@ -267,7 +267,7 @@ def surrogate_key(table: Table, name: str) -> ChunkKey | None:
 
 
 def chunk_ranges(table: Table, surrogate: str | None = None) -> tuple[ChunkKey, KeyRanges]:
-    """Return the key by which a table is divided, and its ranges: the surrogate key or else that of the rows.
+    """Return the key by which a table is divided, and its ranges: the surrogate key, otherwise that of the rows.
 
     Raises:
         ValueError: there is no such key, or a type cannot be compared exactly; the message says which.

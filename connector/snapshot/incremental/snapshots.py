@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _KEYS_AT_ONCE = 2_000
 """Requested keys in one query. Servers compare each row of the table with all of them if they are many more."""
 _MAX_KEYS = 500_000
-"""Keys that the journal holds at most. Behind a transaction with more rows, chunks are read again, and smaller."""
+"""The most keys in the journal. After a transaction with more rows, chunks are read again, and are smaller."""
 
 
 class IncrementalSnapshots:

@@ -65,7 +65,7 @@ def has_executed(executed: SourceOffset, position: SourceOffset, connector: str)
 
 
 def is_same(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
-    """Return whether exactly the same transactions are before two positions.
+    """Return whether exactly the same transactions precede two positions.
 
     See :func:`has_passed` for the arguments.
     """

@@ -215,7 +215,7 @@ def find_time(files: BinlogFiles, micros: int) -> FoundPosition:
         micros: the time, in µs since the epoch.
 
     Raises:
-        PositionNotFound: the files begin later, and transactions were purged before them.
+        PositionNotFound: the files begin later, and earlier transactions were purged.
     """
     # A file's time is in whole seconds, so it certainly began before a time only if it is at least a second earlier.
     heads = _Heads(files)

@@ -30,7 +30,7 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:\+0
 _INTEGERS = INTEGERS | {"year", "bit"}
 _TIMES = frozenset({"date", "datetime", "timestamp"})
 _VARIANTS = 8
-"""So many values of the other columns tell whether a record of deletion depends on them."""
+"""This many values of the other columns show whether a deletion record depends on them."""
 
 
 class RequestedKeys:

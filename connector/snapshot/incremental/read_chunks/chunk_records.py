@@ -38,7 +38,7 @@ class ClosedWindows:
         return self._events.pop(window or "", None)
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all events."""
         self._events.clear()
 
 

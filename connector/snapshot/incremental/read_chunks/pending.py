@@ -26,7 +26,7 @@ class PendingChunks:
         self.clear()
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all events."""
         self.journal = Journal()
         self.failure: Failed | None = None
         self.next = 0

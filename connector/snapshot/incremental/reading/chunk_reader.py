@@ -203,7 +203,7 @@ class ChunkReader:
             failed = Failed(str(error), worker.position())
             worker.close()  # the address may lead to another server by now
             self._done(scan, failed)
-        except Exception as error:  # a thread that ends would leave the table unread, without a word
+        except Exception as error:  # a thread that ends would silently leave the table unread
             log.exception("table %s cannot be read", scan.structure.id)
             worker.close()
             self._done(scan, Failed(f"{type(error).__name__}: {error}"))

@@ -66,7 +66,7 @@ def await_position(
         timeout_s: seconds to wait.
         cancelled: whether the result is no longer needed; if so, this returns.
         held: whether the stream waits until then. Other commits may then wait for the stream (``rowtide.semi.sync``),
-            so this does not wait for them if GTIDs tell which transactions are visible.
+            so this does not wait for them if GTIDs show which transactions are visible.
 
     Raises:
         SnapshotError: they are not visible in time, or this cannot be determined.
