@@ -81,7 +81,7 @@ def registry_findings(
     """
     try:
         sides = list(_sides(config))
-    except (ConnectorError, ModuleNotFoundError) as error:  # a package is missing
+    except ConnectorError as error:  # a package is missing
         return [Finding(Severity.ERROR, properties.VALUE.converter.name, str(error))]
     topics = {TableId(one.database, one.name): one.topic for one in captured if one.topic is not None}
     if config.transforms and sides:
@@ -107,9 +107,9 @@ def _sides(config: Configuration) -> Iterator[_Side]:
     for side in sides:
         chosen = config.converters.key if side == "key" else config.converters.value
         if isinstance(chosen, AvroConverterConfig | ProtobufConverterConfig):
+            made: Registering = converter(chosen)  # type: ignore[assignment]  # both classes are
             from rowtide.connector.schema_registry import SchemaRegistry  # noqa: PLC0415 - needs the extra avro
 
-            made: Registering = converter(chosen)  # type: ignore[assignment]  # both classes are
             yield _Side(side, chosen.registry, made, SchemaRegistry(chosen.registry))
 
 

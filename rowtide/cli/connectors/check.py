@@ -89,6 +89,7 @@ def check(
     """  # noqa: D301 - Click's mark of a paragraph
     from rowtide.connector.check import CheckReport, Finding, Severity, check, ranked  # noqa: PLC0415 - needs the extra
     from rowtide.connector.engine.cascade_check import cascade_findings  # noqa: PLC0415
+    from rowtide.connector.engine.package_check import package_findings  # noqa: PLC0415
     from rowtide.connector.engine.registry_check import registry_findings  # noqa: PLC0415
     from rowtide.connector.engine.start.position import as_signalled, start_findings  # noqa: PLC0415
     from rowtide.connector.worker.web.address import WebAddress, port_findings  # noqa: PLC0415
@@ -109,7 +110,9 @@ def check(
         found = [Finding(Severity.REMARK, SINK.name, _FOR_ENGINES)] if _lacks_kafka(problems) else []
         if configuration.delivery.sink != "python":
             found += port_findings(address, configuration.name)
-        if report.reached and not problems:
+        missing = list(package_findings(configuration))
+        found += missing
+        if report.reached and not problems and not missing:
             signalled = as_signalled(configuration)
             if signalled is not None:
                 report = tested(signalled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from typing import ClassVar
 
@@ -70,3 +71,9 @@ def test_each_subject_that_would_refuse_a_statement_is_named(
     assert {(one.severity, one.planned) for one in found} == {(Severity.ERROR, True)}
     assert {name for name in names if any(f"subject {name}," in one.message for one in found)} == names
     assert len(found) == len(names)
+
+
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rowtide.connector.schema_registry", None)
+    (finding,) = registry_findings(from_properties({**PROPERTIES, **AVRO}), CAPTURED)
+    assert finding.message.endswith("pip install 'rowtide[avro]'")
