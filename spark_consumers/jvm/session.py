@@ -86,7 +86,8 @@ def build_session(
         if isinstance(error, PySparkRuntimeError) and error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
         raise SettingsError(
-            "Spark did not start: it needs Java 17 or newer. Install it, for example with apt-get install "
+            "Spark did not start. If Java's output names packages that were not found or downloaded, give their files "
+            "with --jars. Otherwise, Spark needs Java 17 or newer: install it, for example with apt-get install "
             "openjdk-17-jre-headless, and set JAVA_HOME if java is not on the PATH. --verbose shows Java's output"
         ) from error
 

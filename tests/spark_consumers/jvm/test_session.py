@@ -1,10 +1,15 @@
 """The settings of the Spark session."""
 
+import io
 import re
+from typing import Never
 
 import pytest
+from pyspark.errors import PySparkRuntimeError
 from rowtide_stack.programs.catalogue import SPARK_PACKAGES
 
+from rowtide.spark_consumers.errors import SettingsError
+from rowtide.spark_consumers.jvm import session as sessions
 from rowtide.spark_consumers.jvm.session import fit_session, own_session, partitions, session_settings, uncompiled
 from tests.support.pages import PAGES
 
@@ -28,6 +33,17 @@ def test_the_web_ui_is_off_in_local_mode(
     master: str | None, submitted: bool, settings: dict[str, str], ui: str | None
 ) -> None:
     assert session_settings(delta=False, master=master, submitted=submitted, settings=settings).get(UI) == ui
+
+
+def test_a_java_that_ends_may_have_lacked_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    def end(*_: object) -> Never:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(sessions.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(sessions, "launch_gateway", end)
+    with pytest.raises(SettingsError, match=r"or downloaded, give their files with --jars\..*needs Java 17 or newer"):
+        sessions.build_session(delta=True, output=io.BytesIO())
 
 
 def test_jars_replace_packages() -> None:
