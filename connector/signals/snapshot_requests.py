@@ -149,7 +149,7 @@ def rows_request(signal: Signal) -> RowsRequest:
     if not collection or not columns:
         raise SignalError("the data must have 'data-collection', a table, and 'key-columns', the columns of its key")
     if not isinstance(keys, list) or not keys or not all(_is_key(key, len(columns)) for key in keys):
-        raise SignalError(f"'keys' must be a list of lists, each with {len(columns)} texts, not {keys!r:.200}")
+        raise SignalError(f"'keys' must be a list of lists, each with {len(columns)} strings, not {keys!r:.200}")
     return RowsRequest(signal, collection, columns, tuple(map(tuple, keys)))
 
 

@@ -234,7 +234,7 @@ class KeyedFold:
         return row is not None and row[mark] != value_text(True)
 
     def truncate(self, place: RecordPlace) -> None:
-        """Delete all rows, as a TRUNCATE record demands."""
+        """Delete all rows, as a TRUNCATE record requires."""
         self._write()
         more = json.dumps([place.as_list()])
         self._database.execute("UPDATE topic SET row = NULL, layout = NULL, places = ?", [more])

@@ -88,7 +88,7 @@ def mysql_gtid_check(stored: str, executed: str, purged: str, sources: Selection
         stored: the GTIDs of the position.
         executed: the GTIDs that the server has, see :func:`with_owned`.
         purged: ``@@gtid_purged``.
-        sources: the servers whose GTIDs count.
+        sources: the servers whose GTIDs are compared.
     """
     done, has, gone = (GtidSet.parse(text).filter(sources.selects) for text in (stored, executed, purged))
     if not done <= has:
@@ -112,7 +112,7 @@ def mysql_start(stored: str, executed: str, purged: str, sources: Selection) -> 
         stored: the GTIDs of the position.
         executed: the GTIDs that the server has, see :func:`with_owned`.
         purged: ``@@gtid_purged``.
-        sources: the servers whose GTIDs count.
+        sources: the servers whose GTIDs are compared.
     """
     done, has, gone = (GtidSet.parse(text) for text in (stored, executed, purged))
 
@@ -132,7 +132,7 @@ def mariadb_start(stored: str, state: str, sources: Selection) -> str:
     Args:
         stored: the GTID position.
         state: ``@@gtid_binlog_state``: the last GTID of each server in each domain.
-        sources: the servers whose GTIDs count.
+        sources: the servers whose GTIDs are compared.
     """
     written = [MariadbGtid.parse(text) for text in state.split(",") if text.strip()]
     last = {(gtid.domain, gtid.server_id): gtid.sequence for gtid in written}
@@ -151,7 +151,7 @@ def mariadb_check(stored: str, written: str, oldest: str, sources: Selection) ->
         stored: the GTID position.
         written: ``@@gtid_binlog_pos``.
         oldest: the GTID position at the start of the oldest binlog file.
-        sources: the servers whose GTIDs count.
+        sources: the servers whose GTIDs are compared.
     """
     done, has, begin = (MariadbGtidPosition.parse(text).filter(sources.selects) for text in (stored, written, oldest))
     if not done <= has:

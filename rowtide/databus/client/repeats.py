@@ -39,7 +39,7 @@ class Repeats:
 def _content(event: RowsEvent | QueryEvent) -> int:
     """Return a hash of the changes of an event.
 
-    The structure does not count, because it may have other statistics in a repeat.
+    The structure is ignored, because its statistics may differ in a repeat.
     """
     change = event.query if isinstance(event, QueryEvent) else event.rows
     return hash((event.action, str(event.table), change))

@@ -105,7 +105,7 @@ def test_a_channel_is_polled_until_it_is_stopped(caplog: pytest.LogCaptureFixtur
     assert [one.position for one in inbox._received] == [1, 2]
     assert channel.positions[:2] == [7, 7]
     assert [message for message in caplog.messages if "no topic" in message] == ["signals cannot be read: no topic"]
-    assert any("the channel kafka of signals has failed" in message for message in caplog.messages)
+    assert any("signal channel kafka has failed" in message for message in caplog.messages)
 
 
 def test_a_channel_waits_while_the_inbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
