@@ -46,7 +46,7 @@ class ClaimCheck(NamedTuple):
         """
         found = _FORM.fullmatch(value)
         if found is None or found[4] in (b".", b".."):
-            raise InvalidClaimCheck(f"it begins like a claim check, and is damaged: {value[:200]!r}")
+            raise InvalidClaimCheck(f"it begins like a claim check but is damaged: {value[:200]!r}")
         return cls(found[3].decode(), found[1].decode(), int(found[2]))
 
     @property

@@ -634,8 +634,8 @@ class TableBatch:
             raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
         if self.settings.keeps_deleted and DELETION[0] in {name.lower() for name in names}:
             raise SettingsError(
-                f"table {self.outcome.name} has a column {DELETION[0]} in MySQL, which --soft-delete needs: leave the "
-                f"topic out with --topics"
+                f"table {self.outcome.name} has a column {DELETION[0]} in MySQL, which --soft-delete needs: "
+                f"exclude the topic with --topics"
             )
         own = [name for name, _ in VERSION_COLUMNS if name in {other.lower() for other in names}]
         if own and self.settings.layout is Layout.HISTORY:

@@ -145,7 +145,7 @@ class Engine:
         self._require_open()
         if self._task is not None:
             raise EngineError(
-                "the engine was started already: an engine runs once, and run() starts it itself, without with"
+                "the engine was already started: an engine runs once, and run() starts it itself, without with"
             )
         self._task = task
         task.start()

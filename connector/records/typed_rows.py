@@ -114,7 +114,7 @@ def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> A
     if field.checked and not invalid_date and not unavailable:
         return value
     what = f"{value} in this row, a date that Python lacks" if invalid_date else f"{value!r} in this row"
-    way_out = f"Declare {field.name} so that it takes "
+    way_out = f"Declare {field.name} so that it accepts "
     if value is None:
         what, way_out = "NULL in this row", f"{way_out}None"
     elif invalid_date:
@@ -126,7 +126,7 @@ def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> A
         other = " that is not one of the literals" if type(value) in map(type, field.literals) else ""
         what = f"a {type(value).__name__} in this row{other}"
         way_out += "it; if the column was altered, write the classes again"
-    raise RowTypeError(f"column {column} of {table} is {what}, which {cls.__name__} does not take. {way_out}")
+    raise RowTypeError(f"column {column} of {table} is {what}, which {cls.__name__} does not accept. {way_out}")
 
 
 @lru_cache(maxsize=1024)

@@ -143,13 +143,13 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
     """Continue an incomplete initial snapshot: stream from its position, and read the rest alongside the stream."""
     if position is not None and not position.available:
         where = (
-            f"an interrupted snapshot cannot continue, because the server no longer has the binlog since "
+            "an interrupted snapshot cannot continue, because the server no longer has the binlog since "
             f"{offset.position_json()}: {position.reason}"
         )
         if not policy.on_data_error:
             raise PositionPurged(
-                f"{where}. Take it again from the beginning: set rowtide.snapshot.resumable=false for one start, or "
-                "snapshot.mode=when_needed. Rows that were deleted in between stay in the topics"
+                f"{where}. Take the snapshot again from the beginning: set rowtide.snapshot.resumable=false for one "
+                "start, or snapshot.mode=when_needed. Rows that were deleted in between stay in the topics"
             )
         note = f"{where}. It begins again; rows that were deleted in between stay in the topics"
         return Decision(structure=True, rows=True, position=None, stream=True, notes=(note,))

@@ -191,7 +191,7 @@ class TimestampRouter:
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record in its new topic."""
         if record.timestamp is None:
-            raise TransformError("it has no timestamp: limit the transform by a predicate to records that have one")
+            raise TransformError("it has no timestamp: limit the transform with a predicate to records that have one")
         topic = self.topic.replace("${topic}", record.topic)
         return replace(record, topic=topic.replace("${timestamp}", self.time.format(record.timestamp)))
 

@@ -209,7 +209,7 @@ class Decoder:
         """Return the schema and the data of a CloudEvent: an envelope, or a row with the fields that the event adds."""
         data, more = of_cloud_event(event)
         if not isinstance(data, dict):
-            raise DecodeError("the data of its CloudEvent are not JSON")
+            raise DecodeError("the data of its CloudEvent is not JSON")
         schema, data = self._json_values.unwrapped(data)
         if "after" in data:
             return schema, {**data, **more}, _NOWHERE

@@ -52,7 +52,7 @@ def renewed(config: DatabaseConfig) -> DatabaseConfig:
 def _from_source(config: DatabaseConfig, source: PasswordSource) -> str:
     found = _from_command(config, source.command) if source.command else _from_function(config, source.function)
     if not found:
-        raise _no_password(config, "it has yielded an empty password")
+        raise _no_password(config, "it has returned an empty password")
     return found
 
 

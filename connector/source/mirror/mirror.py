@@ -298,9 +298,9 @@ def continued(at: CopyPosition, files: list[tuple[str, int]]) -> CopyPosition:
         if following is not None:
             return CopyPosition(following)
     raise MirrorError(
-        f"the mirror ends at {at.file}:{at.end}, and the server has purged what follows ({known}): changes between "
-        "them cannot be mirrored. Begin a mirror in another directory (--to), keep this one as an archive, and let the "
-        "server keep its binlog files longer (binlog_expire_logs_seconds)"
+        f"the mirror ends at {at.file}:{at.end}, and the server has purged the following events ({known}): changes "
+        "between them cannot be mirrored. Begin a mirror in another directory (--to), keep this one as an archive, and "
+        "let the server keep its binlog files longer (binlog_expire_logs_seconds)"
     )
 
 

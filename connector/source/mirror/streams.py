@@ -33,8 +33,8 @@ class ChangeOvers:
         if not self._reads_mirror:
             at = start.gtids or f"{start.file}:{start.pos}"
             log.info(
-                "the server has purged the binlog at %s. What follows is read from the mirror %s, until the server "
-                "has it again",
+                "the server has purged the binlog at %s. The following events are read from the mirror %s, until the "
+                "server has it again",
                 at,
                 self._mirror,
             )
@@ -44,7 +44,7 @@ class ChangeOvers:
         """Note that a stream is read from the server."""
         if self._reads_mirror:
             at = start.gtids or f"{start.file}:{start.pos}"
-            log.info("the server has the binlog at %s. What follows is read from the server again", at)
+            log.info("the server has the binlog at %s. The following events are read from the server again", at)
         self._reads_mirror = False
 
 

@@ -79,7 +79,7 @@ def test_what_the_server_has_purged_comes_from_the_mirror_and_the_rest_from_the_
         assert keys(engine, 4) == [2, 3, 4, 5]
         server.execute("INSERT INTO d.t VALUES (6, 6)")
         assert keys(engine, 1) == [6]
-    assert "What follows is read from the mirror" in caplog.text
+    assert "The following events are read from the mirror" in caplog.text
     server.execute("INSERT INTO d.t VALUES (7, 7)", "FLUSH BINARY LOGS")
     purge_binlogs(server)
     with (

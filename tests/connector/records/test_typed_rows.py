@@ -87,7 +87,7 @@ def test_null_and_dates_that_python_lacks_are_none(cls: type[Any]) -> None:
 def test_a_field_that_takes_no_none_refuses_dates_that_python_lacks(cls: type[Any]) -> None:
     text = refused(cls, born="0000-00-00")
     assert "column born of shop.people is 0000-00-00 in this row, a date that Python lacks" in text
-    assert "Declare born so that it takes None, or str for the text" in text
+    assert "Declare born so that it accepts None, or str for the text" in text
 
 
 @pytest.mark.parametrize("cls", [Strict, StrictModel])
@@ -103,7 +103,7 @@ def test_a_field_may_take_them() -> None:
 
 
 def test_values_of_other_types_are_refused() -> None:
-    assert "is NULL in this row, which Person does not take. Declare id so that it takes None" in refused(
+    assert "is NULL in this row, which Person does not accept. Declare id so that it accepts None" in refused(
         Person, id=None
     )
     assert "is a str in this row" in refused(Person, id="7")

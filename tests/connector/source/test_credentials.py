@@ -121,7 +121,7 @@ def test_a_password_of_a_function(server: FakeMySQL) -> None:
         ("command:rowtide-has-no-such-program", "rowtide-has-no-such-program cannot be run: No such file", True),
         ("command:sh -c 'echo a >&2; echo why >&2; exit 3'", "sh has ended with exit code 3: why", True),
         ("command:sh -c 'exit 4'", "sh has ended with exit code 4", True),
-        ("command:true", "it has yielded an empty password", True),
+        ("command:true", "it has returned an empty password", True),
         ("command:sleep 60", "sleep did not end within 1 s", True),
         ("command:sh -c 'echo {user}'", r"\{user\} would be 'a;b', which a shell may take for a command", False),
         ("command:echo --user {user}", r"\{user\} would be '-h', which a shell may take for a command", False),

@@ -200,9 +200,9 @@ def test_where_a_mirror_continues() -> None:
     assert at.complete
     assert continued(at, [(NAMES[0], at.end), (NAMES[1], 200)]) == at
     assert continued(at, [(NAMES[1], 200), (NAMES[2], 200)]) == CopyPosition(NAMES[1])
-    with pytest.raises(MirrorError, match=rf"purged what follows \(it has {NAMES[2]} to {NAMES[2]}\)"):
+    with pytest.raises(MirrorError, match=rf"purged the following events \(it has {NAMES[2]} to {NAMES[2]}\)"):
         continued(at, [(NAMES[2], 200)])
-    with pytest.raises(MirrorError, match="the server has purged what follows"):
+    with pytest.raises(MirrorError, match="the server has purged the following events"):
         continued(CopyPosition(NAMES[0], 300, FILES[NAMES[0]][4:127]), [(NAMES[1], 200)])
     with pytest.raises(MirrorError, match=rf"{NAMES[0]} ends at 150, and the mirrored one at {at.end}: its"):
         continued(at, [(NAMES[0], 150)])

@@ -146,7 +146,7 @@ def _refused_after_reset(server: SqlServer, folder: Path) -> None:
     server.execute("RESET BINARY LOGS AND GTIDS" if server.name == "mysql" else "RESET MASTER")
     with mirroring(server, folder, "--once") as process:
         assert process.wait() == 1
-    assert "and the server has purged what follows (it has binlog.000001 to binlog.000001)" in process.log
+    assert "and the server has purged the following events (it has binlog.000001 to binlog.000001)" in process.log
     for file in list((folder / "mirror").glob("binlog.0*"))[:]:
         if file.name != "binlog.000001":
             file.unlink()

@@ -48,10 +48,10 @@ def test_the_log_names_each_change_over_once(caplog: pytest.LogCaptureFixture) -
         stream = StreamWithMirror(source, mirror, changes, SourceOffset(f"b.{number}", 4))
         found += [packet for packets in stream.events() for packet in packets]
     assert found == [b"server", b"mirror", b"mirror", b"server", b"server", b"mirror"]
-    begins = "the server has purged the binlog at b.{}:4. What follows is read from the mirror /archive"
+    begins = "the server has purged the binlog at b.{}:4. The following events are read from the mirror /archive"
     assert [message.partition(", until")[0] for message in caplog.messages] == [
         begins.format(2),
-        "the server has the binlog at b.4:4. What follows is read from the server again",
+        "the server has the binlog at b.4:4. The following events are read from the server again",
         begins.format(6),
     ]
 
