@@ -31,7 +31,7 @@ import errno
 from rowtide.errors import ConnectorError as ConnectorError  # noqa: PLC0414 - for all who import it from here
 
 _NO_MEMORY = (
-    "no memory is left. Give the process more, or let it hold less: max.queue.size.in.bytes, max.queue.size, "
+    "no memory is left. Give the process more memory, or let it use less: max.queue.size.in.bytes, max.queue.size, "
     "fewer connectors in the process"
 )
 _REMEDIES = {

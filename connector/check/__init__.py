@@ -123,7 +123,7 @@ def check(
 
 
 def _unchecked(subject: str, what: str) -> Finding:
-    return Finding(Severity.REMARK, subject, f"{what} is not checked before the properties of its connection are right")
+    return Finding(Severity.REMARK, subject, f"{what} is not checked until the properties of its connection are valid")
 
 
 def check_database(

@@ -188,7 +188,7 @@ def _not_in_group(settings: Mapping[str, Any], group: str, timeout: float) -> st
     if allowed is None or AclOperation.READ in allowed:
         return None
     command = _command(settings, ("Read",), "group", [group])
-    return f"the account may not be a member of the consumer group {group}: grant it READ: {command}"
+    return f"the account may not join the consumer group {group}: grant it READ: {command}"
 
 
 def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
@@ -208,8 +208,8 @@ def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
             )
             if seen:
                 message = (
-                    f"the account may see the transactional id {own}. Whether it may write with it is not tried, which "
-                    "would stop a connector that runs"
+                    f"the account may see the transactional id {own}. Whether it may write with it was not tested, "
+                    "because that would stop a running connector"
                 )
             severity = Severity.ERROR if seen is False else Severity.REMARK if seen else Severity.WARNING
             yield Finding(severity, "exactly.once.source.support", message)

@@ -63,7 +63,7 @@ def _topic_findings(
         yield Finding(
             Severity.WARNING,
             "max.message.bytes",
-            f"the topics {', '.join(names[:_SHOWN])}{more} take at most {lowest} bytes, but the producer sends up to "
+            f"the topics {', '.join(names[:_SHOWN])}{more} accept at most {lowest} bytes, but the producer sends up to "
             f"{_LARGEST}={largest}: a larger message stops the connector. Raise max.message.bytes of the topics, or "
             f"lower {_LARGEST} and producer.override.batch.size to {lowest}",
         )

@@ -63,7 +63,7 @@ class HangingTransactions:
             own = "" if self._sink.producer_id is None else f" (this connector's is {self._sink.producer_id})"
             log.error(
                 "a transaction hangs in partition %d of topic %s: it has been open at offset %d for %.0f s, which is "
-                "longer than transaction.timeout.ms=%.0f, so Kafka has lost the end of it. Consumers with "
+                "longer than transaction.timeout.ms=%.0f, so Kafka has lost its end. Consumers with "
                 "isolation.level=read_committed get nothing after it. %s%s",
                 found.partition,
                 found.topic,

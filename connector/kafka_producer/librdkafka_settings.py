@@ -105,10 +105,10 @@ def unsupported(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if str(settings.get("security.protocol", "")).lower().startswith("sasl_"):
         mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
         if mechanism not in MECHANISMS:
-            yield "sasl.mechanism", f"rowtide's own producer has the logins {', '.join(MECHANISMS)}, not {mechanism}"
+            yield "sasl.mechanism", f"rowtide's own producer supports {', '.join(MECHANISMS)}, not {mechanism}"
     for name in sorted(ONLY_LIBRDKAFKA & settings.keys()):
-        yield name, "is a setting of librdkafka that rowtide's own producer does not have"
+        yield name, "is a setting of librdkafka that rowtide's own producer does not support"
     for name, value in _ONLY_VALUE.items():
         given = str(settings.get(name, value)).strip()
         if given.lower() != value:
-            yield name, f"rowtide's own producer only has {value}, not {given}"
+            yield name, f"rowtide's own producer only supports {value}, not {given}"

@@ -300,8 +300,8 @@ class Statements:
             )
         else:
             consequence = (
-                "removed rows, which the binlog does not have: they stay in the topic. If they must go there, too, "
-                "rowtide verify --repair deletes them"
+                "removed rows, which the binlog does not have: they stay in the topic. To delete them there, too, run "
+                "rowtide verify --repair"
             )
         log.warning("%s: %s at %s has %s", ", ".join(captured), words, position, consequence)
 

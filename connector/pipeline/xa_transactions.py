@@ -198,7 +198,7 @@ class XaTransactions:
                 return
         if prepared is None:
             log.warning(
-                "%s: the transaction was prepared before the start position of the stream; no record has its "
+                "%s: the transaction was prepared before the start position of the stream; no record contains its "
                 "changes (at %s:%d)", statement[:200].decode("ascii", "replace"), progress.file, progress.pos
             )  # fmt: skip
             return

@@ -120,7 +120,7 @@ class EventGroups:
             self._group = None  # a transaction without an end
             return itertools.chain(group.events(checksums), self.add(packet, description))
         if group is not None and kind == _FORMAT and any(packet[_CREATED : _CREATED + 4]):
-            self.abandon("the server died while it wrote the transaction")
+            self.abandon("the server crashed while it wrote the transaction")
             return (packet,)
         if group is None:
             if not self._opens(packet, checksums):

@@ -113,7 +113,7 @@ def _instead(field: _Field, column: str, value: Any, cls: type, table: str) -> A
         return None
     if field.checked and not invalid_date and not unavailable:
         return value
-    what = f"{value} in this row, a date that Python lacks" if invalid_date else f"{value!r} in this row"
+    what = f"{value} in this row, a date that Python cannot represent" if invalid_date else f"{value!r} in this row"
     way_out = f"Declare {field.name} so that it accepts "
     if value is None:
         what, way_out = "NULL in this row", f"{way_out}None"

@@ -76,8 +76,8 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
         reads = f"the next start reads from {start.file}:{start.pos} on"
         here, there = _place(start), _place(behind)
         place = f"{behind.file}:{behind.pos}"
-        again = f"what is between there and {place}" if here < there else ""
-        ahead = f"what is between {place} and there" if here > there else ""
+        again = f"everything from there to {place}" if here < there else ""
+        ahead = f"everything from {place} to there" if here > there else ""
     return "; ".join(
         part
         for part in (
@@ -96,8 +96,8 @@ def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -
         return str(there - here), str(here - there)
     assert isinstance(here, MariadbGtidPosition)
     assert isinstance(there, MariadbGtidPosition)
-    again = ", ".join(f"what follows the set up to {gtid}" for gtid in there if not here.contains(gtid))
-    ahead = ", ".join(f"what follows up to {gtid}" for gtid in here if not there.contains(gtid))
+    again = ", ".join(f"everything after the set up to {gtid}" for gtid in there if not here.contains(gtid))
+    ahead = ", ".join(f"everything up to {gtid}" for gtid in here if not there.contains(gtid))
     return again, ahead
 
 

@@ -79,9 +79,7 @@ def describe(failure: BaseException) -> str:
         log.debug("this error ended the process", exc_info=failure)
         return " ".join([used_up, *(f"({note})" for note in getattr(failure, "__notes__", ()))])
     trace = "".join(traceback.format_exception(failure))
-    return (
-        f"{type(failure).__name__}: {failure}. This is an error in rowtide; please report it with what follows\n{trace}"
-    )
+    return f"{type(failure).__name__}: {failure}. This is an error in rowtide; please report this traceback\n{trace}"
 
 
 @contextlib.contextmanager

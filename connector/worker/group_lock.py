@@ -182,8 +182,8 @@ class GroupLock:
         self._on_failure(
             self,
             TopicError(
-                f"rowtide.standby: the account may not be a member of the consumer group {self._group}, or not read "
-                f"the topic {self._topic}: {error.str()}. Grant the rights: "
+                f"rowtide.standby: the account may not join the consumer group {self._group}, or not read the topic "
+                f"{self._topic}: {error.str()}. Grant the rights: "
                 f"{acl_command(servers, 'Read', 'group', [self._group], name)} --topic {self._topic}"
             ),
         )

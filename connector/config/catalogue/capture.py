@@ -48,7 +48,7 @@ ONLINE_SCHEMA_CHANGE = Property(
     "The helper tables of online schema changes, whose rows are not captured: `well-known` for the names of gh-ost, "
     "pt-online-schema-change and Spirit, and regular expressions for further names, each with one group for the name "
     "of the table that is changed, such as `_(.+)_shadow`; or `none`. A table is a helper table only if there is that "
-    "other table, and not if `table.include.list` has its very name.",
+    "other table, and not if `table.include.list` names it exactly.",
 )
 MESSAGE_KEY_COLUMNS = Property(
     "message.key.columns",

@@ -154,9 +154,9 @@ STANDBY = Property(
     "rowtide.standby",
     boolean(),
     False,
-    "Let several processes have this connector: one runs it, and the others stand by until its session in Kafka ends. "
-    "Set it for all of them. Delivery is exactly once then, as `exactly.once.source.support=enabled` sets it. A fleet "
-    "does not need it.",
+    "Let several processes share this connector: one runs it, and the others stand by until its session in Kafka ends. "
+    "Set this property for all of them. Delivery is exactly once then, as `exactly.once.source.support=enabled` sets "
+    "it. A fleet does not need it.",
 )
 RUNS_ON = Property(
     "rowtide.runs.on",

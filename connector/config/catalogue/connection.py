@@ -74,9 +74,9 @@ PASSWORD_SOURCE = Property(
     "rowtide.database.password.source",
     optional(password_source()),
     None,
-    "What yields the password of each log-in, instead of `database.password`: `command:PROGRAM ARGUMENT …`, whose "
-    "output it is, or `python:package.module.function`, which is called with host, port and user. The arguments may "
-    "contain `{host}`, `{port}` and `{user}`.",
+    "Where the password of each log-in comes from, instead of `database.password`: `command:PROGRAM ARGUMENT …`, whose "
+    "output is the password, or `python:package.module.function`, which is called with host, port and user. The "
+    "arguments may contain `{host}`, `{port}` and `{user}`.",
 )
 RENEWED = frozenset({USER.name, PASSWORD.name})
 """Properties whose references to files are resolved at each log-in."""

@@ -49,7 +49,7 @@ def translate(properties: Mapping[str, str]) -> Layer:
         "text, not as JSON"
     )
     if left_out:
-        note += f". Left out, because they concern its process: {listed(left_out)}"
+        note += f". Skipped, because they concern its process: {listed(left_out)}"
     return Layer(found, (note,), tuple(problems))
 
 

@@ -107,7 +107,7 @@ def _native_or_reason(settings: Mapping[str, Any], *, show_keys: bool) -> Native
     try:
         return _native_producer(settings, show_keys=show_keys)
     except DeliveryError as error:
-        return f"the native producer is not possible: {error}"
+        return f"the native producer cannot be used: {error}"
 
 
 def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer:

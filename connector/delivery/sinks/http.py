@@ -95,7 +95,7 @@ class HttpSink:
                 wait = max(wait, min(float(after), _LONGEST_RETRY_AFTER_S)) if after.isdecimal() else wait
             except (URLError, HTTPException, OSError) as error:
                 reason = str(getattr(error, "reason", None) or error)
-            self.problem = f"{self._place()} does not take records: {reason}"
+            self.problem = f"{self._place()} does not accept records: {reason}"
             log.warning("%s; retrying in %.1f s", self.problem, wait)
             self._closed.wait(wait)
 

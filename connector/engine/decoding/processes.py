@@ -150,8 +150,8 @@ class DecoderProcesses:
             except OSError as error:
                 self._ended = _MAX_ENDED + 1
                 log.warning(
-                    "no further decoder process can be started: %s; %d are running, and the connector decodes what "
-                    "they do not",
+                    "no further decoder process can be started: %s; %d are running, and the connector decodes the rest "
+                    "itself",
                     error, len(self._processes),
                 )  # fmt: skip
 

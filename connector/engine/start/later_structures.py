@@ -69,7 +69,7 @@ def later_structures(config: Configuration, tables: Iterable[TableId]) -> list[L
                 del reasons[table]
     for table, reason in reasons.items():
         log.warning(
-            "the structure of the new table %s cannot be looked up: %s. The table is not captured before the next "
+            "the structure of the new table %s cannot be looked up: %s. The table is not captured until the next "
             "start, which tries again", table, reason,
         )  # fmt: skip
     return found

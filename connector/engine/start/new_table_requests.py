@@ -109,7 +109,7 @@ class NewTableRequests:
                 found.append(table)
             else:
                 log.warning(
-                    "%s now has a captured name, and its structure is not known: the next start reads its rows",
+                    "%s now has a captured name, but its structure is not known: the next start reads its rows",
                     table,
                 )
         self._known.update(entered)
@@ -128,7 +128,7 @@ class NewTableRequests:
                 yield from self._capture(self._later.pop(0), pipeline)
         except SnapshotError as error:
             names = ", ".join(str(one.table) for one in self._later)
-            log.warning("%s: not captured before the next start, which tries again: %s", names, error)
+            log.warning("%s: not captured until the next start, which tries again: %s", names, error)
             self._later.clear()
 
     def _capture(self, found: LaterStructure, pipeline: Pipeline) -> Iterator[Output]:

@@ -123,7 +123,7 @@ def _obstacle(snapshot: SnapshotConfig, table: TableId, structure: Table | None)
 
 
 def _wanted(tables: Sequence[TableId]) -> Finding:
-    message = f"{_names(tables)}: new among the captured tables. An incremental snapshot reads the rows that they have"
+    message = f"{_names(tables)}: new among the captured tables. An incremental snapshot reads their existing rows"
     return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)
 
 
@@ -143,7 +143,7 @@ def _not_read(tables: Sequence[TableId]) -> Finding:
 
 def _unread_by_mode(mode: SnapshotMode, tables: Sequence[TableId]) -> Finding:
     message = (
-        f"{_names(tables)}: new among the captured tables. The rows that they have are not read, because "
+        f"{_names(tables)}: new among the captured tables. Their existing rows are not read, because "
         f"{properties.MODE.name}={mode} reads no rows; {properties.NEW_TABLES.name}=incremental reads them"
     )
     return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)

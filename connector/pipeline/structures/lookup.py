@@ -34,7 +34,7 @@ _FAILED_LOOKUPS = 1000
 """How many failed lookups are kept."""
 _UNKNOWN_WAY_OUT = (
     "Restart with snapshot.mode=recovery to read all structures again, or set inconsistent.schema.handling.mode=warn "
-    "to leave such rows out"
+    "to skip such rows"
 )
 _WRONG_WAY_OUT = (
     "Restart with snapshot.mode=recovery if no structure has changed since this position, otherwise once with "

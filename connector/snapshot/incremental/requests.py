@@ -77,7 +77,7 @@ def without_key(table: IncrementalTable, reason: str) -> str:
     skipped = f"table {table.name} is skipped in the incremental snapshot: {reason}"
     if table.keys:
         return skipped
-    return f"{skipped}. Name a column of it in the signal's 'surrogate-key', best one with a unique index"
+    return f"{skipped}. Name one of its columns in the signal's 'surrogate-key', preferably one with a unique index"
 
 
 def given_up(name: str, reason: str) -> str:

@@ -32,7 +32,7 @@ _OTHER_SERVERS = (
 )
 _NOT_SHARED = (
     "one connection reads all rows, instead of those of snapshot.max.threads: without a global lock, the connections "
-    "got no common view, because the server commits all the time or does not list its commits. Set "
+    "got no common view, because the server commits continuously or does not list its commits. Set "
     "snapshot.locking.mode=minimal and grant RELOAD to read with all of them"
 )
 _VIEWS, _VIEW_WAIT_S = 5, 1

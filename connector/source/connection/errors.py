@@ -100,7 +100,7 @@ def connection_failed(error: Exception, config: DatabaseConfig) -> DatabaseUnrea
     else:
         message = (
             f"the server {where} cannot be reached: {_text(error)}. Check database.hostname and database.port, that "
-            "the server runs, and that no firewall is between"
+            "the server runs, and that no firewall blocks the connection"
         )
     return DatabaseUnreachableError(Problem("database.hostname", message), retriable=True)
 

@@ -43,7 +43,7 @@ def compared(
     if found.gtids is not None and stored.gtids is not None:
         return _by_gtids(found.gtids, stored, connector, unread)
     if found.file.rpartition(".")[0] != stored.file.rpartition(".")[0]:
-        return Difference(unknown=f"binlog files {found.file} and {stored.file} are not of one server")
+        return Difference(unknown=f"binlog files {found.file} and {stored.file} belong to different servers")
     here, there = _place(found.file, found.pos), _place(stored.file, stored.pos)
     between = f"{_text(min(here, there), found)} to {_text(max(here, there), found)}{_bytes(here, there, sizes)}"
     if here > there:
@@ -75,7 +75,7 @@ def _behind(stored: SourceOffset, others: str | None, unread: int | None) -> str
     """Return the transactions that a start misses, including the unread part of the current transaction."""
     rest = None
     if unread is None:
-        rest = f"what follows {stored.done_within}, if anything does (the binlog does not show it)"
+        rest = f"any rows after {stored.done_within} (the binlog does not show whether there are any)"
     elif unread:
         rest = f"{_rows(unread)} after {stored.done_within}"
     return " and ".join(part for part in (others, rest) if part) or None

@@ -222,7 +222,7 @@ def find_time(files: BinlogFiles, micros: int) -> FoundPosition:
     index = bisect_right(heads, micros // 1_000_000 - 1, key=lambda head: head.began) - 1
     if index < 0 and not _nothing_before(heads[0]):
         raise PositionNotFound(
-            f"the binlog begins later, and what was before is purged: {heads[0].file} was begun at "
+            f"the binlog begins later, and the events before that are purged: {heads[0].file} was begun at "
             f"{utc(heads[0].began * 1_000_000)}. Search a mirror (rowtide position --from)"
         )
     return _first(files, max(0, index), lambda head: head.micros >= micros)

@@ -309,7 +309,7 @@ def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kaf
     plain = from_properties({**properties(mysql_db.server, kafka.bootstrap), **given})
     (low,) = [found for found in check(plain).findings if found.subject == "max.message.bytes"]
     assert low.severity is Severity.WARNING
-    assert f"the topics {names['low']} take at most 100000 bytes" in low.message
+    assert f"the topics {names['low']} accept at most 100000 bytes" in low.message
     large = {"producer.override.max.request.size": "200000000", "producer.override.buffer.memory": "1048576"}
     found = {
         f"{each.subject} {each.message}" for each in check(from_properties({**plain.properties, **large})).findings
@@ -318,8 +318,8 @@ def test_limits_that_are_lower_than_the_size_of_messages(mysql_db: Database, kaf
         "producer.override.buffer.memory is 1048576 bytes, less than producer.override.max.request.size=200000000",
         "producer.override.max.request.size is 200000000, but the brokers close",
         "a request of more than socket.request.max.bytes=104857600",
-        f"the topics {names['low']} take at most 100000 bytes",
-        f"the topics {names['missing']} take at most 1048588 bytes",
+        f"the topics {names['low']} accept at most 100000 bytes",
+        f"the topics {names['missing']} accept at most 1048588 bytes",
     ):
         assert [each for each in found if part in each], part
     created = {**large, "topic.creation.default.max.message.bytes": "200000000"}

@@ -121,7 +121,7 @@ def test_an_account_without_rights_gets_all_that_a_start_needs(guarded: GuardedK
     own = "--operation Create --operation Describe --operation Read --operation Write --operation DescribeConfigs"
     assert f"{own} --topic other-offsets" in texts
     assert f"{own} --topic other-history" in texts
-    assert "signal.kafka.groupId: the account may not be a member of the consumer group other: grant it READ" in texts
+    assert "signal.kafka.groupId: the account may not join the consumer group other: grant it READ" in texts
 
 
 def texts(kafka: GuardedKafka, *, errors: int) -> list[str]:
@@ -151,7 +151,7 @@ def test_rights_that_are_missing_and_then_granted(guarded: GuardedKafka) -> None
         "schema.history.internal.producer: the account may not describe the configuration of the topic history",
         "topic.creation.enable: the account may neither see nor create the topics shop, shop.d.new: grant it",
         f"exactly.once.source.support: the account may not use the transactional id {group}-inventory-0: grant",
-        f"rowtide.standby: the account may not be a member of the consumer group {group}-inventory-standby: grant it",
+        f"rowtide.standby: the account may not join the consumer group {group}-inventory-standby: grant it",
     ]
     assert [text[: len(start)] for text, start in zip(wrong_texts, expected, strict=True)] == expected
     command = f"kafka-acls.sh --bootstrap-server {guarded.bootstrap} --add --allow-principal User:app --operation "

@@ -236,7 +236,7 @@ def test_only_what_nobody_expected_is_told_with_a_traceback() -> None:
         1 / 0  # noqa: B018 - it raises
     except ZeroDivisionError as error:
         text = describe(error)
-    assert "please report it" in text
+    assert "please report this traceback" in text
     assert "Traceback" in text
 
 

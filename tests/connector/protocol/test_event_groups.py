@@ -84,7 +84,7 @@ def unfinished(name: str) -> tuple[Sequence[bytes], Sequence[bytes]]:
 
 
 def test_rows_of_a_transaction_without_its_end_are_not_read(caplog: pytest.LogCaptureFixture) -> None:
-    """The server died while it wrote them: the next file begins with the time of its start."""
+    """The server crashed while it wrote them: the next file begins with the time of its start."""
     head, _ = unfinished("mariadb-rollbacks")
     last = max(at for at, packet in enumerate(head) if packet[4] == EventType.MARIADB_GTID)
     started = bytearray(head[0])

@@ -86,7 +86,7 @@ def test_null_and_dates_that_python_lacks_are_none(cls: type[Any]) -> None:
 @pytest.mark.parametrize("cls", [Strict, StrictModel])
 def test_a_field_that_takes_no_none_refuses_dates_that_python_lacks(cls: type[Any]) -> None:
     text = refused(cls, born="0000-00-00")
-    assert "column born of shop.people is 0000-00-00 in this row, a date that Python lacks" in text
+    assert "column born of shop.people is 0000-00-00 in this row, a date that Python cannot represent" in text
     assert "Declare born so that it accepts None, or str for the text" in text
 
 

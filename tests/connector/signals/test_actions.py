@@ -101,7 +101,7 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500),
             {"binlog_filename": "b.000002", "binlog_position": 900},
             (
-                "the next start reads from b.000002:900 on; of what was read so far, what is between there and "
+                "the next start reads from b.000002:900 on; of what was read so far, everything from there to "
                 "b.000003:500 is sent again"
             ),
         ),
@@ -110,7 +110,7 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500),
             {"binlog_filename": "b.000003", "binlog_position": 900},
             (
-                "the next start reads from b.000003:900 on; what is between b.000003:500 and there is never read, "
+                "the next start reads from b.000003:900 on; everything from b.000003:500 to there is never read, "
                 "unless the connector reads it before it stops"
             ),
         ),
@@ -140,8 +140,8 @@ def test_a_position_takes_effect_at_the_next_start() -> None:
             SourceOffset("b.000003", 500, "0-1-8,1-1-4"),
             {"gtid_set": "0-1-5,1-1-9"},
             (
-                "the next start reads the transactions that are not in 0-1-5,1-1-9; of what was read so far, what "
-                "follows the set up to 0-1-8 is sent again; what follows up to 1-1-9 is never read, unless the "
+                "the next start reads the transactions that are not in 0-1-5,1-1-9; of what was read so far, "
+                "everything after the set up to 0-1-8 is sent again; everything up to 1-1-9 is never read, unless the "
                 "connector reads it before it stops"
             ),
         ),

@@ -65,7 +65,7 @@ def test_settings_that_only_librdkafka_has(
     if "security.protocol" not in settings:  # librdkafka itself may be built without Kerberos
         assert isinstance(made(ProducerKind.AUTO, **settings), RecordProducer)
         ((_, text),) = logged(caplog)
-        assert text.startswith("Kafka producer: librdkafka, because the native producer is not possible: ")
+        assert text.startswith("Kafka producer: librdkafka, because the native producer cannot be used: ")
 
 
 def test_without_compiled_code(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_what_check_says(monkeypatch: pytest.MonkeyPatch) -> None:
     assert findings(ProducerKind.NATIVE, partitioner="random") == [], "a problem of the configuration"
     ((severity, text),) = findings(ProducerKind.AUTO, partitioner="random")
     assert severity is Severity.REMARK
-    assert text.startswith("librdkafka sends the records, because the native producer is not possible: partitioner: ")
+    assert text.startswith("librdkafka sends the records, because the native producer cannot be used: partitioner: ")
     ((severity, text),) = findings(ProducerKind.NATIVE, **{"compression.type": "lz4", "compression.level": "99"})
     assert severity is Severity.ERROR
     assert "compression.level=99" in text

@@ -164,7 +164,7 @@ def test_positions_of_another_server_keep_the_table_hidden(caplog: pytest.LogCap
     assert run.run() == []
     assert not run.work.due
     assert run.work.hidden == {("d", "x")}
-    assert "d.x: not captured before the next start" in caplog.text
+    assert "d.x: not captured until the next start" in caplog.text
 
 
 def test_a_table_that_gets_a_captured_name_is_requested() -> None:
@@ -215,7 +215,7 @@ def test_a_table_that_is_renamed_while_it_waits_is_requested_by_its_new_name(*, 
             "d.x: new among the captured tables, but its existing rows are not read: it has no primary",
         ),
         ("id INT PRIMARY KEY", "none", "d.x: new among the captured tables, but only their changes are read"),
-        (None, None, "d.x now has a captured name, and its structure is not known: the next start reads its rows"),
+        (None, None, "d.x now has a captured name, but its structure is not known: the next start reads its rows"),
     ],
 )
 def test_a_table_with_a_captured_name_that_is_not_read(

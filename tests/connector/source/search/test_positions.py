@@ -103,7 +103,7 @@ def test_a_time_before_the_first_file_is_found_only_if_nothing_was_purged() -> N
     recorded = golden_binlogs(WITHOUT)
     first = next(heads(WITHOUT))
     assert find_time(RecordedFiles(recorded), 0) == first, "the set before the first file is empty"
-    with pytest.raises(PositionNotFound, match=r"what was before is purged: .* was begun at 20\d\d-\S+Z"):
+    with pytest.raises(PositionNotFound, match=r"the events before that are purged: .* was begun at 20\d\d-\S+Z"):
         find_time(RecordedFiles(purged(MYSQL)), 0)
 
 
@@ -209,7 +209,7 @@ def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_row
     assert difference(f"{UUID}:1-6", 0, inside) == Difference()
     assert difference(f"{UUID}:1-6", 1, inside) == Difference(misses=f"1 row after {part}")
     assert difference(f"{UUID}:1-6", 7, inside) == Difference(misses=f"7 rows after {part}")
-    unknown = f"what follows {part}, if anything does (the binlog does not show it)"
+    unknown = f"any rows after {part} (the binlog does not show whether there are any)"
     assert difference(f"{UUID}:1-6", None, inside) == Difference(misses=unknown)
     assert difference(f"{UUID}:1-8", 0, inside) == Difference(misses=f"{UUID}:7-8")
     assert difference(f"{UUID}:1-8", 3, inside) == Difference(misses=f"{UUID}:7-8 and 3 rows after {part}")
@@ -254,7 +254,7 @@ def test_what_a_start_repeats_and_misses_by_file_and_position() -> None:
     assert difference(4, "binlog.000009", stored).misses == "binlog.000002:150 to binlog.000009:4"
     assert difference(150, "binlog.000002", SourceOffset("binlog.000002", 150, event=1)).repeats is not None
     other = difference(4, "binlog.000001", SourceOffset("mysql-bin.000001", 4))
-    assert other.unknown == "binlog files binlog.000001 and mysql-bin.000001 are not of one server"
+    assert other.unknown == "binlog files binlog.000001 and mysql-bin.000001 belong to different servers"
 
 
 def test_times_are_in_utc() -> None:
