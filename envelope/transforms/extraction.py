@@ -73,7 +73,7 @@ class ExtractField:
     def from_options(cls, side: Side, options: Options) -> "ExtractField":
         """Read ``field``, the name of a field; paths of nested fields are not supported."""
         if options.choice("field.syntax.version", ("v1", "v2"), "v1") == "v2":
-            options.problem("field.syntax.version", "V2, paths of nested fields, is not supported: leave it out")
+            options.problem("field.syntax.version", "V2, paths of nested fields, is not supported: omit it")
         return cls(side, options.required_text("field"), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:

@@ -74,7 +74,7 @@ def configuration(settings: Mapping[str, Any], server_id: int, *, mariadb: bool)
 def _refuse(settings: Mapping[str, Any]) -> None:
     """Refuse arguments that would have an effect but are not supported."""
     given = {name for name, value in settings.items() if value is not None} - _USED - _WITHOUT_EFFECT
-    problems = [f"{name}: {_REFUSED.get(name, 'is not supported; leave it out')}" for name in sorted(given)]
+    problems = [f"{name}: {_REFUSED.get(name, 'is not supported; omit it')}" for name in sorted(given)]
     if problems:
         raise EngineTypeError(f"connection_settings cannot be used: {'; '.join(problems)}")
 

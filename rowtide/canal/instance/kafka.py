@@ -46,7 +46,7 @@ _DRAIN_S = 8.0
 _IN_CANALS_TERMS = {
     "producer.override.": "kafka.",
     "rowtide.producer": "canal.mq.producer",
-    "leave columns out with column.exclude.list": "leave columns out with canal.instance.filter.black.field",
+    "exclude columns with column.exclude.list": "exclude columns with canal.instance.filter.black.field",
     "topic.creation.enable=false": "the account may not create it",
 }
 

@@ -80,7 +80,7 @@ def _problems(config: Configuration) -> Iterator[Problem]:
     }
     for name, is_set in refused.items():
         if is_set:
-            yield Problem(name, "has no counterpart in the messages of databus: leave it out")
+            yield Problem(name, "has no counterpart in the messages of databus: omit it")
 
 
 def _other_use(config: Configuration, topic: str) -> str | None:
