@@ -677,8 +677,8 @@ class TableBatch:
         """Return the batch with the columns of the table, and the structure of its newest row, if it has one."""
         if batch.metadata and (left := {*batch.metadata} - {field.column for field in schemas.metadata}):
             self.outcome.notes.append(
-                f"{self.outcome.name}: --metadata does not name {', '.join(sorted(left))} any more: null in rows that "
-                f"are written without it"
+                f"{self.outcome.name}: --metadata does not name {', '.join(sorted(left))} any more: these columns are "
+                "null in rows that are written from now on"
             )
         metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
         layout = Layout.APPEND if is_log else self.settings.layout

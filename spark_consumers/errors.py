@@ -75,7 +75,7 @@ class EmptyPartitionError(StateError):
     def __init__(self, table: str, column: str) -> None:
         super().__init__(
             f"table {table}: a row has an empty text in column {column}, by which the table is partitioned, and Delta "
-            f"Lake makes a null of it. The table lacks the batch: use --cluster-by or --format iceberg instead, and "
+            "Lake turns it into a null. The table lacks the batch: use --cluster-by or --format iceberg instead, and "
             f"build the table again with --restart {table}"
         )
 
@@ -99,7 +99,7 @@ class UnsupportedRenameError(StateError):
         super().__init__(
             f"table {table}: this Delta Lake is not the open-source one, so rowtide cannot rename columns in it. The "
             f"table is as it was: change it yourself ({changes}) and run the command again, or use --schema-change "
-            f"lenient"
+            "lenient"
         )
 
 

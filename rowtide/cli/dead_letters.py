@@ -44,10 +44,10 @@ _ALL = "all"
     "--replay",
     multiple=True,
     metavar="ID",
-    help="Send a record to its topic; repeat it for several records, or give all for those that were not replayed.",
+    help="Send a record to its topic; repeat it for several records, or give all for all that were not replayed.",
 )
-@click.option("--overwrite", is_flag=True, help="Replay also what replaces a newer record with the same key.")
-@click.option("--omit-newer", is_flag=True, help="Replay without the records that have a newer one with the same key.")
+@click.option("--overwrite", is_flag=True, help="Replay records even if they replace a newer one with the same key.")
+@click.option("--omit-newer", is_flag=True, help="Replay all but the records that have a newer one with the same key.")
 @click.option(
     "--structures",
     metavar="FILE",

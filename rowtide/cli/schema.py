@@ -266,7 +266,7 @@ def _position_text(place: BinlogPosition) -> str:
 
 
 @schema.command()
-@click.option("--pydantic", is_flag=True, help="Make pydantic models; the default are dataclasses.")
+@click.option("--pydantic", is_flag=True, help="Make pydantic models instead of dataclasses.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.  [default: standard output]"
 )

@@ -132,7 +132,7 @@ def _reread(outcome: Outcome) -> list[str]:
     if not outcome.reread:
         return []
     note = (
-        f"{outcome.name} has no key, and {outcome.reread:,} snapshot records (op r) came to the rows that it had. "
-        f"If a signal read the table again, its rows are now there twice; see 'Tables without key' in docs/spark.md"
+        f"{outcome.name} has no key, and {outcome.reread:,} snapshot records (op r) were added to its existing rows. "
+        "If a signal read the table again, its rows are now in it twice; see 'Tables without key' in docs/spark.md"
     )
     return [note]

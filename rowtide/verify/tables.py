@@ -367,7 +367,7 @@ class TableComparison:
                 )
             return
         if change.op == "t" and self._is_soft:
-            raise Undecided(f"topic {found.topic} has a record of TRUNCATE, which marks rows without records of them")
+            raise Undecided(f"topic {found.topic} has a record of TRUNCATE, which marks rows without a record of each")
         if change.op == "t":
             fold.truncate(found.place)
             return

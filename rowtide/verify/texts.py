@@ -108,7 +108,7 @@ class Texts:
         if (change.database, change.table) != (table.database, table.table):
             raise Undecided(
                 f"topic {found.topic} has a record of table {change.database}.{change.table} (partition "
-                f"{found.record.partition}, offset {found.record.offset}): it is not only that of {table}"
+                f"{found.record.partition}, offset {found.record.offset}): the topic is not only that of {table}"
             )
 
 

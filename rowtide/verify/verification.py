@@ -467,8 +467,8 @@ class TableVerification:
         if exact_key(self._table, key) is not None:
             return True
         self.result.not_repaired = self.result.not_repaired or (
-            "some keys cannot be looked up as they are: they are of a type such as FLOAT, from before a change of the "
-            "key, converted, or of message.key.columns. A snapshot to an empty topic writes the table again"
+            "some keys cannot be looked up: they have a type such as FLOAT, are from before a change of the key, are "
+            "converted, or come from message.key.columns. A snapshot to an empty topic writes the table again"
         )
         return False
 

@@ -89,8 +89,8 @@ class Earlier:
             if place.at > truncation:
                 raise OffsetsLostError(
                     f"topic {self.topic}: a TRUNCATE was read after newer records of partition {partition}, of which "
-                    f"Kafka has deleted those before offset {place.offset}: which rows it leaves is not known. Take a "
-                    f"new snapshot and build the table again (--restart)"
+                    f"Kafka has deleted those before offset {place.offset}: it is unknown which rows remain after it. "
+                    "Take a new snapshot and build the table again (--restart)"
                 )
 
 

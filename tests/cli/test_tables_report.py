@@ -60,5 +60,5 @@ def test_snapshot_records_of_a_table_without_a_key_that_had_rows_are_noted() -> 
     console = Console(file=io.StringIO(), width=400)
     print_report(console, [Outcome(name, ranges={0: (0, 2)}, reread=1200)])
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "note  shop.bag has no key, and 1,200 snapshot records (op r) came to the rows that it had" in shown
+    assert "note  shop.bag has no key, and 1,200 snapshot records (op r) were added to its existing rows" in shown
     assert "docs/spark.md" in shown

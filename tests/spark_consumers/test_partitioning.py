@@ -103,7 +103,7 @@ def test_new_tables_of_delta_lake_are_partitioned_or_clustered(run, rows_of, spa
     outcomes = run([record for topic in topics for record in topic.records])
     assert outcomes[clusters.name].error is outcomes[others.name].error is None
     text = "table p.d.parts: a row has an empty text in column text, by which the table is partitioned"
-    assert str(outcomes[parts.name].error).startswith(text), "Delta Lake makes a null of it"
+    assert str(outcomes[parts.name].error).startswith(text), "Delta Lake turns it into a null"
     same_rows(rows_of(str(tmp_path / parts.name)), fold(parts.records[:-1]))
     same_rows(rows_of(str(tmp_path / clusters.name)), fold(clusters.records))
 

@@ -151,7 +151,7 @@ def _problem(config: Configuration) -> Problem | None:
     if config.databus.topic is not None:
         message = (
             "databus.topic is for rowtide databus: rowtide run would move its position past changes that are not in "
-            "that topic. Use rowtide databus; or leave databus.topic out, and use another name and topic.prefix"
+            "that topic. Use rowtide databus; or omit databus.topic, and use another name and topic.prefix"
         )
         return Problem(databus.TOPIC.name, message)
     return None

@@ -75,7 +75,7 @@ class _Interval(click.ParamType):
     "--format",
     "table_format",
     type=click.Choice(["iceberg"]),
-    help="With --tables: the tables are those of Iceberg. Others are told by their files.",
+    help="With --tables: the tables are in Iceberg. Other formats are recognized by their files.",
 )
 @click.option("--catalog", metavar="NAME", help="With --format iceberg: the catalog of the tables (rowtide tables).")
 @click.option("--state", metavar="PATH", help="Directory of the offsets of --tables.  [default: DIR/_rowtide]")
@@ -238,13 +238,13 @@ def verify(
     if against and (topics or output is not None or repair or every is not None or resume is not None):
         raise click.UsageError("--against stands alone: omit --topics, --tables, --repair, --every and --resume")
     if spark["catalog"] is not None and spark["table_format"] is None:
-        raise click.UsageError("--catalog belongs to --format iceberg")
+        raise click.UsageError("--catalog needs --format iceberg")
     if where and len(tables) != 1:
         raise click.UsageError("--where is a condition for one table: add --table")
     if not repair and (dry_run or channel or web or web_token_file):
-        raise click.UsageError("--dry-run, --channel, --web and --web-token-file belong to --repair")
+        raise click.UsageError("--dry-run, --channel, --web and --web-token-file need --repair")
     if every is None and (proofs is not None or web_port is not None):
-        raise click.UsageError("--proofs and --web-port belong to --every")
+        raise click.UsageError("--proofs and --web-port need --every")
     signal.signal(signal.SIGTERM, _terminated)
     try:
         _verify(

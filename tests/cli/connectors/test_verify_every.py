@@ -154,8 +154,8 @@ def test_a_file_that_cannot_be_used_is_named(text: str, reason: str, tmp_path: P
         (["--every", "6 hours"], "is not a time: write 30m, 6h or 1d"),
         (["--every", "0s"], "is not a time"),
         (["--every", "9999999d"], "9999999d is more than a year"),
-        (["--proofs", "x"], "belong to --every"),
-        (["--dry-run"], "belong to --repair"),
+        (["--proofs", "x"], "need --every"),
+        (["--dry-run"], "need --repair"),
     ],
 )
 def test_wrong_options_are_refused(options: list[str], reason: str, tmp_path: Path) -> None:
