@@ -175,7 +175,7 @@ function pictures(points, sink) {
     return h(
       "p",
       { class: "note" },
-      "The pictures of the last hour begin half a minute after the connector starts here.",
+      "The charts of the last hour appear half a minute after the connector starts here.",
     );
   const end = points.at(-1)[0];
   const column = (index) => points.map((point) => [point[0], point[index]]);
@@ -281,7 +281,7 @@ function tablesView(shared, name) {
             ),
           ),
         )
-      : h("p", { class: "note" }, "No table was read since the start."),
+      : h("p", { class: "note" }, "No table has been read since the start."),
     h("h2", {}, "Topics"),
     topics.length
       ? h(
@@ -312,7 +312,7 @@ function tablesView(shared, name) {
             ),
           ),
         )
-      : h("p", { class: "note" }, "No record was sent since the start."),
+      : h("p", { class: "note" }, "No record has been sent since the start."),
   ];
 }
 
