@@ -38,7 +38,7 @@ typedef struct {
     PyObject *no_bytes;
 } EventReader;
 
-/* An event's bytes, behind its header and before its checksum, and the fields of the header. */
+/* An event's bytes, after its header and before its checksum, and the fields of the header. */
 typedef struct {
     const byte *at;
     const byte *end;
@@ -58,7 +58,7 @@ static uint64_t number(const byte *at, int bytes) {
 
 static bool has(const Event *event, size_t bytes) { return (size_t)(event->end - event->at) >= bytes; }
 
-/* An unsigned number, and the step behind it; call `has` before. */
+/* An unsigned number, and the step past it; call `has` before. */
 static uint64_t take(Event *event, int bytes) {
     uint64_t found = number(event->at, bytes);
     event->at += bytes;

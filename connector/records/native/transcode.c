@@ -106,8 +106,8 @@ static const char *const KINDS[] = {
 
 /* What a struct of the message before looked like: most messages of an event have the same `source` but for a number. */
 typedef struct {
-    const byte *text;  /* behind the brace; NULL: there is none */
-    size_t *starts;    /* of each field in the text, and behind the closing brace */
+    const byte *text;  /* after the brace; NULL: there is none */
+    size_t *starts;    /* of each field in the text, and after the closing brace */
     size_t *written;   /* of each field in the bytes, and of their end */
     Output bytes;
 } Memory;
@@ -781,7 +781,7 @@ static void dealloc(PyObject *object) {
     Py_TYPE(object)->tp_free(object);
 }
 
-/* An envelope, and its structs behind the row before and after: they are what messages of an event have in common. */
+/* An envelope, and its structs after the rows before and after the change: the messages of an event share them. */
 static bool remember_structs(Node *root) {
     if (!(root->kind == STRUCT || root->kind == FIELD_MESSAGE) || !remember(root)) {
         return !PyErr_Occurred();

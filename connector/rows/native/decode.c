@@ -98,7 +98,7 @@ static Result decimal(const Column *column, const byte *data, size_t size, Value
     return DONE;
 }
 
-/* Microseconds of the big-endian fraction behind a temporal value of `base` bytes. */
+/* Microseconds of the big-endian fraction after a temporal value of `base` bytes. */
 static Result fraction(const byte *data, size_t size, size_t base, int64_t *micros) {
     static const int64_t units[4] = {1, 10000, 100, 1};
     if (size < base || size - base > 3) {

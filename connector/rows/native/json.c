@@ -49,7 +49,7 @@ static bool take(Document *document, size_t pos, size_t size) {
     return true;
 }
 
-/* A length in groups of seven bits; the offset becomes the one behind it. */
+/* A length in groups of seven bits; the offset becomes the one after it. */
 static bool length_at(const Document *document, size_t *pos, size_t *length) {
     uint64_t found = 0;
     for (int shift = 0; shift <= 28; shift += 7) {
@@ -160,7 +160,7 @@ static Result write_number(Document *document, size_t pos) {
     return added(ok);
 }
 
-/* A decimal in the layout of row images, behind its precision and scale. */
+/* A decimal in the layout of row images, after its precision and scale. */
 static Result write_decimal(const byte *data, size_t size, Output *out) {
     if (size < 3) {
         return IN_PYTHON;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-/* A piece of packed lines: this head, the text, and behind it the parts, the last one first. They are not between the
+/* A piece of packed lines: this head, the text, and after it the parts, the last one first. They are not between the
  * text: a process that only passes the lines to the kernel need not read it, and another one has written it. */
 typedef struct {
     uint64_t text; /* bytes */
@@ -81,7 +81,7 @@ static bool begin_piece(Room *room) {
     return ok;
 }
 
-/* Moves the parts behind the text; returns the size of the piece, 0 with an exception if there is no room. */
+/* Moves the parts after the text; returns the size of the piece, 0 with an exception if there is no room. */
 static size_t end_piece(Room *room, const Py_buffer *memory) {
     if (!end_part(room, room->text, 0)) {
         return 0;
@@ -329,7 +329,7 @@ static bool next_piece(Rest *rest) {
     return true;
 }
 
-/* Takes the next part; returns how many segments it has, 0 behind the last part, -1 if it is damaged. */
+/* Takes the next part; returns how many segments it has, 0 after the last part, -1 if it is damaged. */
 static int next_part(Rest *rest, struct iovec segments[2]) {
     while (rest->part == rest->end) {
         if (rest->own != rest->end) {

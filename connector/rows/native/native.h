@@ -136,7 +136,7 @@ Result write_json(const byte *data, size_t size, JsonStyle style, bool plain, Ou
 /* --- forms.c ------------------------------------------------------------------------------------------------------- */
 
 Result write_form(const Column *column, const Value *value, Output *out);
-size_t padding(const Column *column, const Value *value); /* zeros behind the bytes of a BINARY(n) */
+size_t padding(const Column *column, const Value *value); /* zeros after the bytes of a BINARY(n) */
 
 /* --- objects.c ----------------------------------------------------------------------------------------------------- */
 

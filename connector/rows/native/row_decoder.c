@@ -137,7 +137,7 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *named) {
 
 /* --- images --------------------------------------------------------------------------------------------------------- */
 
-/* Find the bytes of a value, and step behind it; false if the event ends before. */
+/* Find the bytes of a value, and step past it; false if the event ends before. */
 static bool take(const Column *column, Work *work, const byte **data, size_t *size) {
     size_t left = (size_t)(work->end - work->p), length = column->size;
     if (left < length) {
@@ -278,7 +278,7 @@ static PyObject *packet(RowDecoder *self, Work *work) {
     return work->p == work->end ? end_row(self, work) : NULL;
 }
 
-/* All complete packets of rows; work->p is then behind them. */
+/* All complete packets of rows; work->p is then after them. */
 static bool all_packets(RowDecoder *self, Work *work, PyObject *rows) {
     const byte *end = work->end;
     while (end - work->p > 4) {
@@ -355,7 +355,7 @@ static PyObject *packets(PyObject *object, PyObject *buffer) {
 
 static PyMethodDef METHODS[] = {
     {"images", images, METH_VARARGS, "The rows of the images between two offsets; None: Python has to decode them."},
-    {"packets", packets, METH_O, "The rows of packets, and the offset behind them; None: Python has to decode them."},
+    {"packets", packets, METH_O, "The rows of packets, and the offset after them; None: Python has to decode them."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,7 +5,7 @@
  *   crc32c.c       the checksum of a batch
  *
  * Everything else of a batch is written in Python, once for each batch. Messages are Python objects: nothing here calls
- * Python code while it reads them, so that the lists and tuples cannot change meanwhile. The global interpreter lock is
+ * Python code while it reads them, so that the lists and tuples cannot change then. The global interpreter lock is
  * held: to copy the records of an event takes less time than to get the lock back from a busy thread.
  */
 #ifndef ROWTIDE_RECORD_BATCHES_H

@@ -1,11 +1,11 @@
-/* Messages to records of format 2, one behind the other, as they stand in a batch without compression. */
+/* Messages to records of format 2, one after the other, as they stand in a batch without compression. */
 #include "native.h"
 
 #include <string.h>
 
 enum {
     BATCH_OVERHEAD = 61,       /* bytes of a batch before its records */
-    MOST_RECORD_OVERHEAD = 21, /* bytes of a record beside its key, value and headers, as in Java's producer */
+    MOST_RECORD_OVERHEAD = 21, /* bytes of a record besides its key, value and headers, as in Java's producer */
     LEAST_ROOM = 1024,
     LONGEST_VARINT = 10,
 };
@@ -102,7 +102,7 @@ static byte *put_bytes(byte *to, PyObject *bytes) {
     return put_field(to, bytes == Py_None ? NULL : PyBytes_AS_STRING(bytes), stored_size(bytes));
 }
 
-/* Make room for `more` bytes behind the first `size`; false: an exception is set. */
+/* Make room for `more` bytes after the first `size`; false: an exception is set. */
 static bool reserve(byte **data, size_t *room, size_t size, uint64_t more) {
     if (more <= *room - size) {
         return true;
