@@ -119,7 +119,7 @@ def test_a_position_that_canal_has_stored_with_the_name_of_the_file_before(
         assert ids(read(address, 1)) == ["2"]
 
 
-def test_rows_behind_a_statement_that_canal_has_read_have_the_structure_of_the_present(
+def test_rows_after_a_statement_that_canal_has_read_have_the_structure_of_the_present(
     database: Database, tmp_path: Path
 ) -> None:
     """The row events fit both structures, so only the present one shows the names that columns have."""

@@ -55,7 +55,7 @@ def test_a_client_with_tls_is_greeted(tmp_path: Path) -> None:
     assert greeting(found, context)[4:] == HANDSHAKE
 
 
-def test_files_that_are_no_certificate_are_named(tmp_path: Path) -> None:
+def test_files_that_are_not_a_certificate_are_named(tmp_path: Path) -> None:
     (tmp_path / "x.pem").write_text("none")
     with pytest.raises(ConfigurationError, match=r"canal\.tls\.certificate: no certificate with its key can be read"):
         service(tmp_path, f"canal.tls.certificate={tmp_path / 'x.pem'}\n")

@@ -37,7 +37,7 @@ def with_one(at: Place, numbers: Sequence[int]) -> dict[Place, list[int]]:
     return {**COMPLETE, at: list(numbers)}
 
 
-def test_complete_records_are_no_problem() -> None:
+def test_complete_records_are_not_a_problem() -> None:
     assert problems(COMPLETE, exactly_once=True) == ([], 0)
 
 

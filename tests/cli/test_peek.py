@@ -96,7 +96,7 @@ def test_the_first_records_as_json(topics: Topics) -> None:
 
 
 @pytest.mark.servers
-def test_records_of_aborted_transactions_are_left_out(topics: Topics) -> None:
+def test_records_of_aborted_transactions_are_omitted(topics: Topics) -> None:
     topic = topics.new()
     producer = Producer({**topics.client, "transactional.id": topic})
     producer.init_transactions(30)

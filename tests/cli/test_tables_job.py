@@ -216,7 +216,7 @@ tables:
         (f"{NEEDED}where: a = 1\ntables:\n- table: a\n  history: true", "line 6: --where and --history: a row that"),
     ],
 )
-def test_a_file_that_is_no_job_says_why(tmp_path: Path, text: str, what: str) -> None:
+def test_a_file_that_is_not_a_job_says_why(tmp_path: Path, text: str, what: str) -> None:
     assert what in problems(tmp_path / "t.yaml", text)
 
 

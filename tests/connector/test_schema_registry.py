@@ -215,7 +215,7 @@ def test_a_refusal_names_version_and_field(server: Answers, clients: list[Schema
     assert registry.incompatibilities("t-value", "PROTOBUF", "message E {}") == [SchemaDifference(None, "version 3")]
 
 
-def test_a_conflict_of_two_requests_is_no_refusal(server: Answers, clients: list[SchemaRegistry]) -> None:
+def test_a_conflict_of_two_requests_is_not_a_refusal(server: Answers, clients: list[SchemaRegistry]) -> None:
     """As after a request that took longer than the connector waited for."""
     server.answers["/compatibility/subjects/t-value/versions/latest"] = [(200, {"is_compatible": True})]
     server.answers["/versions"] = [(409, {"error_code": 409, "message": "An artifact with ID t-value already exists"})]

@@ -58,7 +58,7 @@ def kept_by_the_original(start: Position, positions: list[Position]) -> list[Pos
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_the_client_of_the_original_loses_nothing_behind_any_position_between_transactions(name: str) -> None:
+def test_the_client_of_the_original_loses_nothing_after_any_position_between_transactions(name: str) -> None:
     """Such a position is that of a dump."""
     server, found = recorded_stream(name), 0
     for start, positions in starts(server):

@@ -168,7 +168,7 @@ def test_recorded_cloud_events_are_changes() -> None:
         (b'{"schema":' + schema_text(VECTORS).encode() + b',"payload":{"v":["1"]}}', "not a float"),
     ],
 )
-def test_what_is_no_change_is_an_error_that_names_the_topic(value: bytes, message: str) -> None:
+def test_what_is_not_a_change_is_an_error_that_names_the_topic(value: bytes, message: str) -> None:
     with pytest.raises(DecodeError, match=message) as caught:
         Decoder().decode("some.topic", None, value)
     assert "some.topic" in str(caught.value)
@@ -298,7 +298,7 @@ def test_a_schema_of_another_kind_is_named() -> None:
         Decoder(registry).decode("s.d.t", None, b"\0\0\0\0\1x")
 
 
-def test_a_missing_schema_is_no_registry_that_is_away() -> None:
+def test_a_missing_schema_is_not_a_registry_that_is_away() -> None:
     missing, away = Registry(error=SchemaRegistryError(404, 40403, "Schema not found")), Registry(error=OSError("no"))
     with pytest.raises(DecodeError, match="does not have schema 1: Schema not found"):
         Decoder(missing).decode("s.d.t", None, b"\0\0\0\0\1x")

@@ -17,7 +17,7 @@ from rowtide.schema_history.errors import InconsistentDdl, UnparsedDdl, without_
         ("/*!50100 PARTITION BY HASH (a) PARTITIONS 4 */", "/*!50100 PARTITION BY HASH (a) PARTITIONS ? */"),
     ],
 )
-def test_literals_and_comments_are_left_out(sql: str, shown: str) -> None:
+def test_literals_and_comments_are_omitted(sql: str, shown: str) -> None:
     assert without_literals(sql) == shown
 
 

@@ -328,7 +328,7 @@ def test_wider_types_and_defaults_of_one_batch(run, rows_of, tmp_path, monkeypat
     same_rows(rows_of(str(tmp_path / "p.d.t"), table_format), expected)
 
 
-def test_a_connector_with_a_longer_prefix_is_left_out(spark, frame_of, tmp_path) -> None:
+def test_a_connector_with_a_longer_prefix_is_omitted(spark, frame_of, tmp_path) -> None:
     from rowtide.spark_consumers.job import update_tables
     from rowtide.spark_consumers.settings import Settings
     from tests.support.frame_source import FrameSource

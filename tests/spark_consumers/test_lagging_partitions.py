@@ -13,7 +13,7 @@ ID = {"type": "int32", "optional": False, "field": "id"}
 TEXT = {"type": "string", "optional": True, "field": "text"}
 
 
-@pytest.mark.nightly  # test_rows_behind_a_repeated_truncation_are_there_again is its short form
+@pytest.mark.nightly  # test_rows_after_a_repeated_truncation_are_there_again is its short form
 @pytest.mark.parametrize("table_format", ["delta", "parquet"])
 @pytest.mark.parametrize("key", [["id"], []], ids=["key", "no key"])
 def test_a_truncation_that_is_read_late_keeps_newer_rows_of_other_partitions(
@@ -132,7 +132,7 @@ def test_a_key_that_moved_does_not_bring_back_old_rows_of_other_keys_from_before
 
 
 @pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.nightly), 2])
-def test_rows_behind_a_repeated_truncation_are_there_again(run, rows_of, tmp_path, partitions) -> None:
+def test_rows_after_a_repeated_truncation_are_there_again(run, rows_of, tmp_path, partitions) -> None:
     topic = Topic("p.d.t", [ID])
     topic.change("c", None, {"id": 1}, 10)
     repeated = [topic.change("t", None, None, 20), topic.change("c", None, {"id": 2}, 30)]

@@ -35,7 +35,7 @@ def test_settings_that_can_lose_history_are_found(config: dict[str, str], wrong:
 
 
 @pytest.mark.parametrize("retention", ["-1", str(2**63 - 1), str(200 * 366 * 86_400_000)])
-def test_retention_for_centuries_is_no_finding(retention: str) -> None:
+def test_retention_for_centuries_is_not_a_finding(retention: str) -> None:
     assert wrong_history_config({**history_settings().config, "retention.ms": retention}) == {}
 
 

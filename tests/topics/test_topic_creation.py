@@ -102,7 +102,7 @@ def test_topics_that_exist_take_one_look_and_no_request_to_create_them(monkeypat
     assert (len(broker.looks), broker.created) == (3, [])
 
 
-def test_a_topic_that_somebody_else_creates_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_somebody_else_creates_meanwhile_is_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker(["t1"], delay=1)
     broker._listed = set()
     assert admin_of(broker, monkeypatch).ensure_all({"t1": TopicSettings(), "t2": TopicSettings()}) == {"t2"}

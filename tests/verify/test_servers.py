@@ -77,7 +77,7 @@ def confirmed(source: Side, other: Side, timeout_s: float = 300) -> list[RowDiff
     )
 
 
-def test_a_row_that_goes_back_and_forth_is_no_difference() -> None:
+def test_a_row_that_goes_back_and_forth_is_not_a_difference() -> None:
     """The source has the same row before and after the other one is read, which was changed and changed back."""
     assert confirmed(Side("a", "a", "a", "a", "b", "b", "b"), Side("b", "b", "a", "b")) == []
     assert confirmed(Side("a", "a", "b", "b", "a"), Side("b", "a", "b", "a", "a")) == []

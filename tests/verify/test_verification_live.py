@@ -56,7 +56,7 @@ def test_every_damage_is_found_and_named_under_load(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("database", ["mysql", "mariadb"], indirect=True)
-def test_a_row_that_always_changes_is_no_difference(tmp_path: Path, database: Database, kafka: Kafka) -> None:
+def test_a_row_that_always_changes_is_not_a_difference(tmp_path: Path, database: Database, kafka: Kafka) -> None:
     """MyISAM has no views: a row is read as it is after the position at which the view was opened."""
     config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
     database.execute(
@@ -203,7 +203,7 @@ OLD_FORM = {"f", "again", "at", "s", "e"}
 
 
 @pytest.mark.parametrize("server", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
-def test_a_record_older_than_the_structure_is_no_difference(
+def test_a_record_older_than_the_structure_is_not_a_difference(
     server: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka
 ) -> None:
     database: Database = request.getfixturevalue(f"{server}_db")

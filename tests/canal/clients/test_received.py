@@ -62,7 +62,7 @@ def test_a_lost_change_is_found(lost: int) -> None:
     assert received([*FIRST[:lost], *FIRST[lost + 1 :], *REST]).problems
 
 
-def test_a_gap_behind_a_kill_is_found() -> None:
+def test_a_gap_after_a_kill_is_found() -> None:
     assert received([*FIRST, "KILL", "batch\t1", row(3)], Position("binlog.000001", 11)).problems
 
 

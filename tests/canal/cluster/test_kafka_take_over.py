@@ -37,7 +37,7 @@ def reading(process: CanalProcess) -> int:
         pytest.param("mariadb", False, marks=pytest.mark.nightly),
     ],
 )
-def test_another_server_goes_on_in_order(
+def test_another_server_continues_in_order(
     request: pytest.FixtureRequest,
     topics: Topics,
     zookeeper: ZooKeeper,

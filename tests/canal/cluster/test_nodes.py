@@ -258,7 +258,7 @@ def test_a_damaged_schema_history_is_named(session: ZooKeeperSession, canal: Kaz
         list(kept.replay())
 
 
-def test_a_schema_history_begins_behind_a_canal(session: ZooKeeperSession, canal: KazooClient, name: str) -> None:
+def test_a_schema_history_begins_after_a_canal(session: ZooKeeperSession, canal: KazooClient, name: str) -> None:
     nodes = begun(session, name)
     acknowledged(nodes, 100)
     kept = ZooKeeperHistory(nodes)

@@ -39,7 +39,7 @@ def batches(case: Case, start: SourceOffset | None = None, *, gtids: bool = Fals
 
 
 @pytest.mark.parametrize("name", ["transactions", "transaction-compression", "mariadb-time-zone-and-transactions"])
-def test_a_stream_cut_behind_any_entry_goes_on_with_the_next_one(name: str) -> None:
+def test_a_stream_cut_after_any_entry_continues_with_the_next_one(name: str) -> None:
     case = Case(name)
     whole = batches(case)
     for place in range(0, len(whole), 5):
@@ -51,7 +51,7 @@ def test_a_stream_cut_behind_any_entry_goes_on_with_the_next_one(name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["transactions", "mariadb-time-zone-and-transactions"])
-def test_behind_a_start_without_gtids_headers_have_no_part_of_the_executed_set(name: str) -> None:
+def test_after_a_start_without_gtids_headers_have_no_part_of_the_executed_set(name: str) -> None:
     """Neither Canal nor rowtide may resume by a part of it: the server would send the other transactions again."""
     case = Case(name)
     whole = [batch for batch in batches(case, gtids=True) if batch.entries[-1].type is EntryType.TRANSACTIONEND]

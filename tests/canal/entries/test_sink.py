@@ -75,5 +75,5 @@ def test_an_end_without_a_begin_passes_as_mariadb_has_none() -> None:
         ({"deletes": True}, [0, 1, 2, 4, 5, 6]),
     ],
 )
-def test_kinds_that_are_left_out(kinds: dict[str, bool], places: list[int]) -> None:
+def test_kinds_that_are_omitted(kinds: dict[str, bool], places: list[int]) -> None:
     assert passed(sink(**kinds), BEGIN, DML, INSERT, DELETE, ALTER, XA, END) == places

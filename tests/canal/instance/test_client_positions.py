@@ -44,7 +44,7 @@ def test_positions_of_two_servers_are_compared_by_time(tmp_path: Path) -> None:
     assert found.resumption() == Resumption(offset(931))
 
 
-def test_a_restart_resumes_behind_what_was_acknowledged(tmp_path: Path) -> None:
+def test_a_restart_resumes_after_what_was_acknowledged(tmp_path: Path) -> None:
     found = opened(tmp_path)
     assert found.resumption() is None
     found.subscribed(1001, "a")
@@ -99,7 +99,7 @@ def test_a_client_that_unsubscribes_and_returns_keeps_its_place(tmp_path: Path) 
     assert opened(tmp_path).resumption() == Resumption(offset(131))
 
 
-def test_a_client_without_a_position_goes_on_where_the_last_one_with_a_position_has_left(tmp_path: Path) -> None:
+def test_a_client_without_a_position_continues_where_the_last_one_with_a_position_has_left(tmp_path: Path) -> None:
     found = opened(tmp_path)
     found.subscribed(1, "")
     found.subscribed(2, "b")

@@ -163,7 +163,7 @@ def ended(pos: int, seconds: int = 1) -> EntryBatch:
     return EntryBatch([Entry(header, TransactionEnd(1))], replace(OFFSET, pos=pos + 31))
 
 
-def test_only_the_first_event_is_left_out_as_done(tmp_path: Path) -> None:
+def test_only_the_first_event_is_omitted_as_done(tmp_path: Path) -> None:
     """The events of a compressed transaction have one position; after RESET MASTER, positions come again."""
     resumption = Resumption(OFFSET, CanalPosition("binlog.000001", 100, 1, 0))
     assert put(instance(tmp_path), resumption, ended(100, 10), ended(100, 20), ended(90, 30)) == [100, 90]

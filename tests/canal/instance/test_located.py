@@ -95,7 +95,7 @@ def test_a_position_of_no_event_is_an_error_with_the_way_out(database: Database,
         located(source(tmp_path, database), stored(file, 5))
 
 
-def test_what_is_no_position_of_canal_stays_as_it_is(database: Database, tmp_path: Path) -> None:
+def test_what_is_not_a_position_of_canal_stays_as_it_is(database: Database, tmp_path: Path) -> None:
     own = Resumption(SourceOffset(binlog_end(database.server)[0], 5))
     purged = stored("binlog.000000", 5)
     found = source(tmp_path, database)

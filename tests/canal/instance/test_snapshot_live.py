@@ -105,7 +105,7 @@ def columns(entries: Entries, table: str) -> dict[str, dict[str, Any]]:
     return found
 
 
-def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(database: Database, tmp_path: Path) -> None:
+def test_rows_have_the_texts_of_the_stream_which_continues_after_them(database: Database, tmp_path: Path) -> None:
     name = "transaction"  # as the topic of Debezium's transaction metadata
     database.execute(f"CREATE TABLE {name} ({COLUMNS})", f"INSERT INTO {name} VALUES {ROWS}")
     instance = started(configured(tmp_path, database))

@@ -141,7 +141,7 @@ def test_the_position_is_that_of_the_last_entry_at_which_a_client_can_resume() -
     assert told == [(7, 40)]
 
 
-def test_with_gtids_a_begin_is_no_place_to_resume() -> None:
+def test_with_gtids_a_begin_is_not_a_place_to_resume() -> None:
     begin = Entry(Header("f", 4, 10, 1, 1, gtid="u:1"), TransactionBegin(1))
     assert not stored(begin, OFFSET).resumable
     ddl = Entry(Header("f", 4, 10, 1, 1, gtid="u:1"), Statement(EventType.ALTER, "ALTER", True))

@@ -49,7 +49,7 @@ def test_unfinished_frames_share_memory() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_damaged_messages_are_no_internal_errors(data: bytes) -> None:
+def test_damaged_messages_are_not_internal_errors(data: bytes) -> None:
     session = Session(Credentials(), b"12345678", "[]")
     for found in session.receive(frame(data) + frame(data)):
         assert isinstance(found, Answer | Closed) or found.destination
@@ -75,7 +75,7 @@ def test_fields_are_read_as_written(fields: dict[int, int | bytes]) -> None:
         (b"\x0d\x00", "field 1 needs 4 bytes, but has only 1"),
     ],
 )
-def test_what_is_no_message(message: bytes, problem: str) -> None:
+def test_what_is_not_a_message(message: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         list(protobuf.fields(message))
 

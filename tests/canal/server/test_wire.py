@@ -74,7 +74,7 @@ def test_every_different_answer_is_recorded() -> None:
     assert all(any(answer.startswith(theirs) for answer in recorded) for theirs in DIFFERENT)
 
 
-def test_a_frame_that_is_no_packet_ends_the_connection() -> None:
+def test_a_frame_that_is_not_a_packet_ends_the_connection() -> None:
     recording = RECORDINGS["errors"]
     client = Client(recording, "1", recorded_destination(counts_entries=False))
     assert client.send(b"\xff\xff\xff\xff\xff") == []

@@ -32,7 +32,7 @@ def test_sizes(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "G", "-1", "1.5G", "10 apples"])
-def test_what_is_no_size(text: str) -> None:
+def test_what_is_not_a_size(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a size such as 500M or 200G"):
         SizeText().convert(text, None, None)
 

@@ -73,7 +73,7 @@ def test_settings_in_order(variables: dict[str, str | None], facts: Facts, confi
     assert evaluate(configured(), facts(variables)) == []
 
 
-def test_the_format_of_a_binlog_that_is_off_is_no_finding(facts: Facts, configured: Configured) -> None:
+def test_the_format_of_a_binlog_that_is_off_is_not_a_finding(facts: Facts, configured: Configured) -> None:
     found = evaluate(configured(), facts({"log_bin": "OFF", "binlog_format": "STATEMENT"}))
     assert [finding.subject for finding in found] == ["log_bin"]
 
@@ -128,7 +128,7 @@ def test_another_replica_with_the_same_id(facts: Facts, configured: Configured) 
     assert evaluate(configured(), facts(replicas=None)) == []
 
 
-def test_the_connectors_own_replica_is_no_alarm(facts: Facts, configured: Configured) -> None:
+def test_the_connectors_own_replica_is_not_an_alarm(facts: Facts, configured: Configured) -> None:
     registered = registered_replica(configured().database)
     for own in (Replica(5400, "", registered.uuid), Replica(5400, registered.host)):
         (finding,) = evaluate(configured(), facts(replicas=(own,)))

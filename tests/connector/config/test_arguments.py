@@ -80,7 +80,7 @@ def test_other_values_are_refused(value: Any, reason: str) -> None:
     assert second.message.startswith(reason)
 
 
-def test_one_value_is_no_list() -> None:
+def test_one_value_is_not_a_list() -> None:
     with pytest.raises(ConfigurationError, match=r"database\.hostname: is a list, but the property has one value"):
         property_texts({"database.hostname": ["a", "b"]})
 

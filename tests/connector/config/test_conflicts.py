@@ -49,7 +49,7 @@ def written(folder: Path, name: str, properties: dict[str, str]) -> str:
     return str(path)
 
 
-def test_the_problems_of_all_connectors_are_reported_at_once(tmp_path: Path) -> None:
+def test_the_problems_of_all_connectors_are_reported_together(tmp_path: Path) -> None:
     common = written(tmp_path, "common.properties", {name: ONE[name] for name in ONE if name != "name"})
     first = written(tmp_path, "first.properties", {"name": "a"})
     second = written(tmp_path, "second.properties", {"name": "a", "database.port": "x"})

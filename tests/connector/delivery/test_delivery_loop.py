@@ -287,7 +287,7 @@ def test_an_unresponsive_kafka_is_detected_without_transactions_too() -> None:
     assert delivery.counters().problem == "the broker is down"
 
 
-def test_a_transaction_that_is_sent_again_and_again_is_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_transaction_that_is_sent_again_and_again_is_not_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rowtide.connector.delivery.delivery_loop._FIRST_RETRY_S", 0.001)
     now = [0.0]
     found: list[tuple[float, bool, str | None]] = []
@@ -311,7 +311,7 @@ def test_a_transaction_that_is_sent_again_and_again_is_no_progress(monkeypatch: 
 
 
 @pytest.mark.parametrize("transactional", [False, True])
-def test_the_offset_behind_a_snapshot_is_stored_immediately(transactional: bool) -> None:
+def test_the_offset_after_a_snapshot_is_stored_immediately(transactional: bool) -> None:
     sink, store = InMemorySink(transactional), EventStore()
     delivery = Delivery(store, sink, SELDOM)
     under_way = replace(offset(1), snapshot="INITIAL")

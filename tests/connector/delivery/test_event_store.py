@@ -196,7 +196,7 @@ def test_quiet_holds_the_reader_and_lets_it_go() -> None:
     assert putting.wait() == 1
 
 
-def test_a_pause_that_begins_as_the_reader_goes_on_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_that_begins_as_the_reader_continues_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     store, pause = EventStore(), ExitStack()
 
     def clock() -> Iterator[float]:

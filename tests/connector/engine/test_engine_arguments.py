@@ -145,12 +145,12 @@ def test_an_action_is_a_function(engine: rowtide.Engine) -> None:
         ("log", {"b": "\ud800"}, None),
     ],
 )
-def test_what_is_no_signal(engine: rowtide.Engine, kind: Any, data: Any, signal_id: Any) -> None:
+def test_what_is_not_a_signal(engine: rowtide.Engine, kind: Any, data: Any, signal_id: Any) -> None:
     with pytest.raises(rowtide.SignalError):
         engine.signal(kind, data, signal_id=signal_id)
 
 
-def test_data_that_contains_itself_is_no_signal(engine: rowtide.Engine) -> None:
+def test_data_that_contains_itself_is_not_a_signal(engine: rowtide.Engine) -> None:
     data: dict[str, Any] = {}
     data["itself"] = data
     with pytest.raises(rowtide.SignalError, match="cannot be written as JSON"):

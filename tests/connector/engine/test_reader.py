@@ -324,7 +324,7 @@ def test_codecs_outlive_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("held", [0, 1 << 20])
-def test_a_stop_inside_an_event_stores_the_position_behind_what_was_written(
+def test_a_stop_inside_an_event_stores_the_position_after_what_was_written(
     monkeypatch: pytest.MonkeyPatch, held: int
 ) -> None:
     """Inside a compressed transaction, and between the batches of an XA transaction."""

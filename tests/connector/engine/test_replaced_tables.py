@@ -62,7 +62,7 @@ def take(engine: rowtide.Engine, number: int) -> rowtide.Change:
         ([], ["RENAME TABLE t TO y, x TO t"]),
     ],
 )
-def test_rows_have_the_structure_of_the_new_table_behind_a_restart(
+def test_rows_have_the_structure_of_the_new_table_after_a_restart(
     mysql_db: Database, tmp_path: Path, before: list[str], after: list[str]
 ) -> None:
     mysql_db.execute("CREATE TABLE t (id INT PRIMARY KEY, e ENUM('a', 'b'))", "INSERT INTO t VALUES (1, 'a')")

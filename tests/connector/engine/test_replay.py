@@ -37,7 +37,7 @@ def rows(found: list[Batch]) -> list[Written]:
 
 
 @pytest.mark.parametrize("case", [MYSQL, MARIADB])
-def test_a_replay_cut_at_any_offset_goes_on_with_the_next_record(case: str) -> None:
+def test_a_replay_cut_at_any_offset_continues_with_the_next_record(case: str) -> None:
     whole = batches(case, Case(case).start)
     offsets = [batch.offset for batch in whole]
     for number, (offset, following) in enumerate(pairwise([*offsets, None]), start=1):
@@ -53,7 +53,7 @@ def test_a_start_without_a_file_takes_the_transactions_that_are_not_in_its_set(c
     assert rows(batches(case, SourceOffset("", 4, start.gtids))) == rows(batches(case, start))
 
 
-def test_transactions_of_the_set_are_left_out_wherever_they_are() -> None:
+def test_transactions_of_the_set_are_omitted_wherever_they_are() -> None:
     start = Case(MYSQL).start
     assert start is not None
     whole = [batch for batch in batches(MYSQL, start) if batch.topic.startswith(f"{MYSQL}.")]
@@ -71,7 +71,7 @@ def _gtids(found: list[Batch]) -> list[str]:
     return list(dict.fromkeys(value.split('"gtid":"')[1].split('"')[0] for value in values))
 
 
-def test_a_start_that_is_no_set_is_refused() -> None:
+def test_a_start_that_is_not_a_set_is_refused() -> None:
     with pytest.raises(OffsetError, match="not a GTID set: 'zz' is not a UUID"):
         batches("transactions", SourceOffset("", 0, gtids="zz"))
 

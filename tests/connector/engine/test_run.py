@@ -178,7 +178,7 @@ def test_a_stop_leaves_a_run_behind_that_waits_for_a_server(monkeypatch: pytest.
 
 @pytest.mark.parametrize("away", [True, False])
 @pytest.mark.parametrize("stopped", [True, False])
-def test_a_stop_that_interrupts_the_checks_is_no_failure(
+def test_a_stop_that_interrupts_the_checks_is_not_a_failure(
     monkeypatch: pytest.MonkeyPatch, *, away: bool, stopped: bool
 ) -> None:
     """Unless they have found what would not pass."""

@@ -258,7 +258,7 @@ def test_a_broker_that_has_moved_is_connected_at_its_new_address() -> None:
 @pytest.mark.parametrize(
     ("answer_s", "replicas_ms", "waited_s"), [(20.0, 15_000, 20.0), (20.0, 30_000, 40.0), (20.0, 100, 20.0)]
 )
-def test_the_time_for_an_answer_is_no_sum(answer_s: float, replicas_ms: int, waited_s: float) -> None:
+def test_the_time_for_an_answer_is_not_a_sum(answer_s: float, replicas_ms: int, waited_s: float) -> None:
     """A broker that vanished would be noticed long after both limits."""
     waited: list[float | None] = []
 

@@ -415,7 +415,7 @@ def test_an_interrupt_ends_the_calls_of_transactions(make: Make, waits_for: type
         assert isinstance(ended[0], ProducerInterrupted)
 
 
-def test_a_drain_that_takes_too_long_returns_false_and_sending_goes_on(make: Make) -> None:
+def test_a_drain_that_takes_too_long_returns_false_and_sending_continues(make: Make) -> None:
     producer, brokers = make(fate=holding(Produce))
     producer.send([batch(0)])
     assert producer.drain(0.01) is False

@@ -132,7 +132,7 @@ def test_a_login_by_a_token_is_librdkafkas(listeners: Listeners, caplog: pytest.
 
 
 @pytest.mark.servers
-def test_a_wrong_password_is_reported_at_once(listeners: Listeners) -> None:
+def test_a_wrong_password_is_reported_immediately(listeners: Listeners) -> None:
     given = {"bootstrap.servers": listeners.sasl, **login(SCRAM_256, password="wrong")}
     refused = r"refused the credentials for SCRAM-SHA-256.*Check the credentials"
     made, transactional = producer(given), producer(given, "wrong")

@@ -83,7 +83,7 @@ def test_rows_that_do_not_fit_the_structure_stop_the_stream() -> None:
 
 @pytest.mark.parametrize("mode", ["warn", "skip"])
 @pytest.mark.parametrize("known", [(FUNC,), ()])
-def test_rows_that_do_not_fit_the_structure_are_left_out(
+def test_rows_that_do_not_fit_the_structure_are_omitted(
     mode: str, known: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
@@ -175,7 +175,7 @@ def test_a_damaged_row_event_stops_the_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["warn", "skip"])
-def test_a_damaged_row_event_is_left_out(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_row_event_is_omitted(mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     whole = replayed("keys")
     with caplog.at_level(logging.WARNING):
         found = replayed("keys", damaged(Case("keys"), tmp_path), **{PROCESSING: mode})
@@ -202,7 +202,7 @@ def test_rows_that_do_not_fit_the_structure_are_dead_letters(mode: str, known: t
 
 @pytest.mark.parametrize("more", [{}, UNWRAP])
 @pytest.mark.parametrize("columns", [0xFF, 8])  # neither decoded, nor does it fit its TABLE_MAP
-def test_a_row_event_that_is_left_out_is_a_dead_letter(more: dict[str, str], columns: int, tmp_path: Path) -> None:
+def test_a_row_event_that_is_omitted_is_a_dead_letter(more: dict[str, str], columns: int, tmp_path: Path) -> None:
     letters = {PROCESSING: "warn", "errors.deadletterqueue.topic.name": "letters", **more}
     case = Case("keys")
     outputs = list(replay(damaged(case, tmp_path, columns), settings_of("keys", **letters), case.start))

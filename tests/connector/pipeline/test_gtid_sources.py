@@ -37,7 +37,7 @@ def history_entries(outputs: list[Output]) -> int:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_rows_of_an_ignored_source_are_left_out(name: str) -> None:
+def test_rows_of_an_ignored_source_are_omitted(name: str) -> None:
     case = Case(name)
     everything, filtered = replayed(case), replayed(case, gtid_source_excludes=source(case).upper())
     wanted = by_topic(written(everything))

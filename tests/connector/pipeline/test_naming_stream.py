@@ -78,6 +78,6 @@ def test_the_key_field_can_be_disabled() -> None:
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
-def test_context_headers_can_be_left_out(enabled: str) -> None:
+def test_context_headers_can_be_omitted(enabled: str) -> None:
     messages = replayed("keys", **{"extended.headers.enabled": enabled})["keys.k.late"]
     assert all(bool(message.headers) == (enabled == "true") for message in messages)

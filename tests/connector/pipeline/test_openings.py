@@ -80,7 +80,7 @@ def compare(
 
 @pytest.mark.parametrize("metadata", ["false", "true"])
 @pytest.mark.parametrize("name", ["mysql", "mysql-gtid-off", "mariadb"])
-def test_the_state_behind_an_opening(name: str, metadata: str) -> None:
+def test_the_state_after_an_opening(name: str, metadata: str) -> None:
     server = recorded_stream(name)
     pair = pipelines(server, server.start(), **{"provide.transaction.metadata": metadata})
     openings, _ = compare(server, pair, server.start())

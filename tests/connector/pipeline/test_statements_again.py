@@ -125,7 +125,7 @@ def test_a_statement_that_debezium_has_published_is_not_published_again(name: st
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_behind_a_statement_its_gtid_is_in_the_offset(name: str) -> None:
+def test_after_a_statement_its_gtid_is_in_the_offset(name: str) -> None:
     all_steps = steps(name)
     for place in statements(all_steps)[::10]:
         batches = [output for output in all_steps[place].outputs if isinstance(output, Batch)]

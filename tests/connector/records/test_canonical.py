@@ -105,7 +105,7 @@ def test_zeros_at_the_end_of_a_binary_do_not_count() -> None:
         (b"1", "1", False), (UNAVAILABLE, 1, False), (Geometry(b"\1", 0), Geometry(b"\1", 4326), False),
     ],
 )  # fmt: skip
-def test_a_type_that_was_altered_is_no_difference(one: Any, other: Any, equal: bool) -> None:
+def test_a_type_that_was_altered_is_not_a_difference(one: Any, other: Any, equal: bool) -> None:
     assert is_equal(value_text(one), value_text(other)) == equal
 
 

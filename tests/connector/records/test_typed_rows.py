@@ -91,7 +91,7 @@ def test_a_field_that_takes_no_none_refuses_dates_that_python_lacks(cls: type[An
 
 
 @pytest.mark.parametrize("cls", [Strict, StrictModel])
-def test_an_unavailable_column_is_no_value(cls: type[Any]) -> None:
+def test_an_unavailable_column_is_not_a_value(cls: type[Any]) -> None:
     text = refused(cls, id=rowtide.UNAVAILABLE)
     assert "not in the binlog for this row (rowtide.UNAVAILABLE)" in text
     assert "binlog_row_image=FULL" in text

@@ -130,7 +130,7 @@ RESUMABLE = state(LEFT)
 
 
 @pytest.mark.parametrize("mode", ["initial", "when_needed", "always"])
-def test_an_interrupted_snapshot_goes_on_from_its_position(mode: str) -> None:
+def test_an_interrupted_snapshot_continues_from_its_position(mode: str) -> None:
     found = decided(mode, RESUMABLE, resumable=True)
     assert (found.structure, found.rows, found.stream, found.goes_on) == (False, False, True, True)
     assert found.position == replace(RESUMABLE, snapshot=None)
@@ -166,7 +166,7 @@ def test_every_mode_is_covered() -> None:
 
 
 @pytest.mark.parametrize("mode", ["initial", "initial_only"])
-def test_a_position_with_a_prepared_xa_transaction_goes_on_as_any_other(mode: str) -> None:
+def test_a_position_with_a_prepared_xa_transaction_continues_as_any_other(mode: str) -> None:
     """It is stored within the position before the transaction, which alone is marked as one of an initial snapshot."""
     left = IncrementalTable.of_initial_snapshot(TableId("d", "t"), None, "id int None", 0)
     prepared = PreparedXa("X'61',X'',1", "binlog.000003", 500, replace(DONE, pos=500))

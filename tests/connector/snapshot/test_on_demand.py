@@ -112,7 +112,7 @@ def test_nothing_is_made_for_a_stream_without_snapshots() -> None:
         ("rowtide_snapshot_blocking", "blocking"),
     ],
 )
-def test_a_snapshot_of_the_start_offset_goes_on(field: str, made: str) -> None:
+def test_a_snapshot_of_the_start_offset_continues(field: str, made: str) -> None:
     stream = Stream(**{field: "anything, also what cannot be read"})
     assert stream.made == [made]
     assert getattr(stream, made).called == ["attach"]
@@ -145,7 +145,7 @@ def test_a_rename_reaches_the_incremental_snapshots() -> None:
     assert stream.captured.observer is cast("Any", stream.incremental), "what follows is shown to it"
 
 
-def test_what_is_made_goes_on_with_each_new_stream() -> None:
+def test_what_is_made_continues_with_each_new_stream() -> None:
     stream = Stream()
     incremental, blocking = stream.use_both()
     stream.connect()

@@ -180,7 +180,7 @@ def test_a_table_that_is_renamed_while_table_locks_are_waited_for(filled: Databa
 
 
 @pytest.mark.parametrize("locking", ["minimal", "none"])
-def test_a_table_that_takes_the_name_of_another_behind_the_view(database: Database, locking: str) -> None:
+def test_a_table_that_takes_the_name_of_another_after_the_view(database: Database, locking: str) -> None:
     """What gh-ost does in the end: the view has the rows of the new table only as far as they were copied."""
     numbers = "WITH RECURSIVE s AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM s WHERE n < 100)"
     database.execute(
@@ -240,7 +240,7 @@ def test_tables_that_change_all_the_time_stop_a_snapshot_without_locks(
         list(snapshot(config).outputs())
 
 
-def test_a_list_of_tables_that_fails_is_no_empty_list(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_tables_that_fails_is_not_an_empty_list(filled: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     query = Session.query
 
     def refused(self: Session, statement: str) -> list[tuple[Any, ...]]:
@@ -413,7 +413,7 @@ def test_a_search_for_prepared_transactions_that_takes_too_long(
 
 
 @pytest.mark.usefixtures("stay_prepared")
-def test_a_prepared_transaction_behind_a_file_without_gtids_stops_the_snapshot() -> None:
+def test_a_prepared_transaction_after_a_file_without_gtids_stops_the_snapshot() -> None:
     from rowtide_stack import MySQL
 
     with MySQL() as server, server.database() as database:

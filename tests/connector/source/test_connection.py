@@ -120,7 +120,7 @@ def test_a_connection_in_plain_text_is_never_used_where_tls_is_required(monkeypa
 
 
 @pytest.mark.parametrize("packet", [b"", b"\x07binlog", bytes(19)])
-def test_a_packet_that_is_no_event_breaks_the_stream(packet: bytes) -> None:
+def test_a_packet_that_is_not_an_event_breaks_the_stream(packet: bytes) -> None:
     def serve(peer: Peer) -> None:
         peer.log_in()
         peer.answer()  # until COM_REGISTER_SLAVE

@@ -76,7 +76,7 @@ def test_files_are_read_at_each_log_in(server: FakeMySQL, tmp_path: Path) -> Non
     assert logged_in(server, config)("berta", "one")
 
 
-def test_what_is_no_file_stays_as_it_is(server: FakeMySQL) -> None:
+def test_what_is_not_a_file_stays_as_it_is(server: FakeMySQL) -> None:
     assert configured(server).renewal is None
     assert configured(server, **{"database.password": "a${b"}).renewal is None
 

@@ -108,7 +108,7 @@ def test_a_message_of_tls_that_needs_an_answer_delays_nothing(folder: Path) -> N
             assert server.recv(100) == b"answer"
 
 
-def test_the_end_of_tls_comes_behind_the_last_bytes(folder: Path) -> None:
+def test_the_end_of_tls_comes_after_the_last_bytes(folder: Path) -> None:
     with tls_sockets(folder) as (server, client):
         server.sendall(b"abc")
         server.setblocking(False)
@@ -117,14 +117,14 @@ def test_the_end_of_tls_comes_behind_the_last_bytes(folder: Path) -> None:
         assert [received(client) for _ in range(3)] == [b"abc", b"", b""]
 
 
-def test_the_end_of_the_connection_comes_behind_the_last_bytes(folder: Path) -> None:
+def test_the_end_of_the_connection_comes_after_the_last_bytes(folder: Path) -> None:
     with tls_sockets(folder) as (server, client):
         server.sendall(b"abc")
         server.shutdown(socket.SHUT_RDWR)
         assert [received(client) for _ in range(3)] == [b"abc", b"", b""]
 
 
-def test_an_error_comes_behind_the_last_bytes(folder: Path) -> None:
+def test_an_error_comes_after_the_last_bytes(folder: Path) -> None:
     with tls_sockets(folder) as (server, client):
         server.sendall(b"abc")
         with closing(socket.socket(fileno=server.detach())) as raw:

@@ -43,7 +43,7 @@ def table(mysql_db: Database) -> str:
     return f"{mysql_db.name}.t"
 
 
-def test_all_mistakes_of_a_configuration_are_reported_at_once(configured: Configured) -> None:
+def test_all_mistakes_of_a_configuration_are_reported_together(configured: Configured) -> None:
     config = configured(snapshot_mod="initial", table_include_list="a[", max_batch_size="many")
     with Worker(config) as worker:
         assert worker.wait() == 1

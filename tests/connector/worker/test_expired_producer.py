@@ -38,7 +38,7 @@ def forgetful() -> Iterator[Kafka]:
 
 
 @pytest.mark.parametrize("producer", ["native", "librdkafka"])
-def test_the_connector_goes_on(
+def test_the_connector_continues(
     mysql_db: Database,
     configured: Callable[..., WorkerConfig],
     forgetful: Kafka,

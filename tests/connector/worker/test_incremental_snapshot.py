@@ -44,7 +44,7 @@ def database(request: pytest.FixtureRequest, flavor: str) -> Database:
         pytest.param("mariadb", "read_only", marks=pytest.mark.nightly),
     ],
 )
-def test_a_killed_worker_goes_on_behind_the_last_chunk(
+def test_a_killed_worker_continues_after_the_last_chunk(
     database: Database, kafka: Kafka, tmp_path: Path, watermarks: str
 ) -> None:
     table = Refilled(database, kafka, tmp_path, WATERMARKS[watermarks])

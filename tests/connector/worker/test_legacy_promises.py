@@ -3,7 +3,7 @@
 =================================================  ===================================================================
 fault                                              test
 =================================================  ===================================================================
-wrong configuration, MySQL or Kafka unreachable    ``test_all_errors_that_prevent_a_start_are_reported_at_once``;
+wrong configuration, MySQL or Kafka unreachable    ``test_all_errors_that_prevent_a_start_are_reported_together``;
 at the start, wrong password                       each alone: ``test_check_servers``; configuration: ``test_bad_input``
 MySQL fails while running                          ``test_mysql_fails``
 the process dies                                   ``test_the_process_dies``; exactly once: ``test_killed_worker``
@@ -73,7 +73,7 @@ def failed(worker: Worker, config: WorkerConfig) -> str:
     return log[log.index(f"connector {config.name} has failed: ") :]
 
 
-def test_all_errors_that_prevent_a_start_are_reported_at_once(mysql_db: Database, tmp_path: Path) -> None:
+def test_all_errors_that_prevent_a_start_are_reported_together(mysql_db: Database, tmp_path: Path) -> None:
     config = of(mysql_db, tmp_path, f"127.0.0.1:{free_port()}", database_password="not-this-one")
     with Worker(config, "--no-web") as worker:
         report = failed(worker, config)

@@ -45,7 +45,7 @@ def test_memory_is_released_while_there_is_much_more_than_at_the_start(monkeypat
     assert released(monkeypatch, 80 * _MB, 113 * _MB, 90 * _MB, 200 * _MB, 180 * _MB, 80 * _MB) == [90 * _MB, 180 * _MB]
 
 
-def test_the_event_loop_goes_on_while_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_event_loop_continues_while_memory_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         loop, served = asyncio.get_running_loop(), threading.Event()
         results: asyncio.Queue[bool] = asyncio.Queue()

@@ -122,7 +122,7 @@ def test_a_thread_that_fails_ends_the_process_with_1(
 
 
 @pytest.mark.usefixtures("quiet")
-def test_a_stop_that_fails_is_no_success(
+def test_a_stop_that_fails_is_not_a_success(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def stop(*_given: object) -> bool:

@@ -192,7 +192,7 @@ def test_after_a_fail_over_to_a_lower_number_nothing_is_dropped(topic: Topic) ->
         assert numbers(client, 4) == ["5", "6", "7", "8"]
 
 
-def test_a_position_behind_a_fail_over_is_found(topic: Topic) -> None:
+def test_a_position_after_a_fail_over_is_found(topic: Topic) -> None:
     topic.send(message("binlog.000001", 4, 6), message("binlog.000001", 90, 7))
     for file, pos, number in (
         (FILE, 100, "1"),
@@ -220,7 +220,7 @@ def test_statements_are_events_too(topic: Topic) -> None:
     assert (found.header, found.event, found.offset) == (KafkaKey(Position(FILE, 600), DDL), event, 5)
 
 
-def test_an_unreadable_message_ends_the_client_or_is_left_out(topic: Topic) -> None:
+def test_an_unreadable_message_ends_the_client_or_is_omitted(topic: Topic) -> None:
     topic.send((b"damaged", b"x"), message(FILE, 600, 6))
     with Client(topic.at(FILE, 500)) as client:
         assert numbers(client, 1) == ["5"]
@@ -350,7 +350,7 @@ def test_a_dump_comes_first_and_the_first_event_behind_it_is_not_lost(dumped: Cl
         assert numbers(client, 2) == ["4", "5"]
 
 
-def test_the_first_event_behind_a_dump_is_not_lost_to_a_crash_either(dumped: ClientSettings) -> None:
+def test_the_first_event_after_a_dump_is_not_lost_to_a_crash_either(dumped: ClientSettings) -> None:
     with dump_server([b"PONG\n" + LINES + END]) as (port, _), Client(replace(dumped, server_port=port)) as client:
         assert numbers(client, 2) == ["91", "92"]
         assert numbers(client, 1, ack=False) == ["3"]

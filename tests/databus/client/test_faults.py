@@ -127,7 +127,7 @@ def test_an_acknowledgement_that_was_not_saved_can_be_repeated(settings: ClientS
     assert load(settings.offset_file) == ClientProgress(Position(FILE, 100), 0)
 
 
-def test_an_event_of_an_earlier_client_acknowledges_nothing_behind_it(settings: ClientSettings, of: list[Sent]) -> None:
+def test_an_event_of_an_earlier_client_acknowledges_nothing_after_it(settings: ClientSettings, of: list[Sent]) -> None:
     of += [message(FILE, 100 * place, place) for place in range(1, 6)]
     settings.offset_file.parent.mkdir()
     with Client(settings) as client:
@@ -160,7 +160,7 @@ def from_dump(monkeypatch: pytest.MonkeyPatch, port: int, pos: int, offset: int)
 DUMP = [b"PONG\n" + message(FILE, 0, 0)[1] + b'\n{"End":true,"Rows":1}\n']
 
 
-def test_events_of_another_server_behind_a_dump_are_not_before_it(
+def test_events_of_another_server_after_a_dump_are_not_before_it(
     settings: ClientSettings, of: list[Sent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of += [message("binlog.000009", pos, pos) for pos in (100, 200, 300)]
@@ -251,7 +251,7 @@ def test_a_dump_is_saved_once_it_is_read_and_acknowledged(
         assert load(settings.offset_file) == ClientProgress(Position("binlog.000009", 100), 0)
 
 
-def test_nothing_behind_a_damaged_line_of_a_dump_is_handed_over() -> None:
+def test_nothing_after_a_damaged_line_of_a_dump_is_handed_over() -> None:
     line = message(FILE, 0, 1)[1] + b"\n"
     with dump_server([b"PONG\n" + line + b"{}\n" + line]) as (port, _):
         reader = DumpReader("127.0.0.1", port, "f", end_marker=False)

@@ -54,7 +54,7 @@ def found(config: Configuration, tables: tuple[CheckedTable, ...] = ()) -> dict[
     return {finding.subject: finding for finding in server_findings(config, tables)}
 
 
-def test_all_findings_are_reported_at_once(listening: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_findings_are_reported_together(listening: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_module, "_REQUEST_S", 0.2)
     file = tmp_path / "file"
     file.touch()

@@ -64,7 +64,7 @@ def test_rows_are_those_of_debezium_s_records(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_statements_name_the_database_and_have_the_structure_behind_them(name: str) -> None:
+def test_statements_name_the_database_and_have_the_structure_after_them(name: str) -> None:
     found = [(key, event) for key, event in messages(batches(recorded_stream(name))) if isinstance(event, QueryEvent)]
     assert {key.action for key, _ in found} == {"DDL"}
     assert {event.action for _, event in found} >= {"create", "alter"}

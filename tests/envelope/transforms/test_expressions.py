@@ -290,7 +290,7 @@ def test_texts_do_not_grow_beyond_proportion() -> None:
         condition(text)
 
 
-def test_a_long_text_is_no_number() -> None:
+def test_a_long_text_is_not_a_number() -> None:
     long = RECORD.with_content("value", SCHEMA, {"before": None, "after": {**AFTER, "name": "9" * 101}, "op": "c"})
     evaluate = compile_expression("int(value.after.name) == 1", boolean=True)
     with pytest.raises(TransformError, match="not possible with a string"):

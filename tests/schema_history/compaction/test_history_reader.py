@@ -113,7 +113,7 @@ def test_damage_before_an_incomplete_snapshot_is_an_error() -> None:
         assert names("{", *T, *ANEW[:number], *ANEW) == "t(a,b,c) u(a)"
 
 
-def test_a_snapshot_behind_the_position_does_not_count() -> None:
+def test_a_snapshot_after_the_position_does_not_count() -> None:
     ahead = [text.replace('"gtids" : ""', '"gtids" : "1e0355b3-e5bc-11f1-acec-02fc00000001:1-9"') for text in ANEW]
     with pytest.raises(DamagedHistory):
         names("{", *T, *ahead, position=BinlogPosition("b.000001", 100, ""))

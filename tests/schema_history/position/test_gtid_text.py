@@ -32,7 +32,7 @@ def test_text_of_a_growing_set(seed: int) -> None:
     assert str(grown) == text_of(added)
 
 
-def test_text_behind_a_union_and_a_difference() -> None:
+def test_text_after_a_union_and_a_difference() -> None:
     grown = GtidSet.parse(f"{SOURCES[0]}:1-5")
     grown.add(SOURCES[0], 6)
     assert str(grown) == f"{SOURCES[0]}:1-6"

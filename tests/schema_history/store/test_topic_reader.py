@@ -81,7 +81,7 @@ def test_a_topic_is_read_without_waiting_for_more(monkeypatch: pytest.MonkeyPatc
         ({0: Extent(0, 5)}, {0: Extent(0, 2)}, {0: Extent(0, 2)}),
     ],
 )
-def test_following_continues_behind_the_last_offset(
+def test_following_continues_after_the_last_offset(
     seen: dict[int, Extent], now: dict[int, Extent], added: dict[int, Extent]
 ) -> None:
     assert new_extents(seen, now) == added

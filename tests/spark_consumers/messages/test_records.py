@@ -56,7 +56,7 @@ def test_the_schemas_of_a_sample_are_those_that_were_written_first_and_without_w
     assert known_schemas((other, other) for other in others) == known_schemas([])
 
 
-def test_a_schema_that_is_no_utf_8_is_the_schema_of_no_message(spark) -> None:
+def test_a_schema_that_is_not_utf_8_is_the_schema_of_no_message(spark) -> None:
     from rowtide.spark_consumers.messages.records import known_schemas, split_messages
 
     value = bytearray(b'{"schema":{"name":"\xe4"},"payload":{"op":"c"}}')

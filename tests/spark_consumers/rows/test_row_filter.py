@@ -139,7 +139,7 @@ def test_tables_without_a_key_and_of_changes_have_only_what_matches(run, rows_of
 
 
 @pytest.mark.spark
-def test_what_is_no_condition_on_a_row_is_refused(spark) -> None:
+def test_what_is_not_a_condition_on_a_row_is_refused(spark) -> None:
     def refused(sql: str, *structures: set[str], is_new: bool = False, names: dict[str, str] | None = None) -> str:
         kinds = (("id", "int"), ("a", "string"), ("at", "date"))
         try:

@@ -34,7 +34,7 @@ def test_variables_of_other_purposes_are_not_properties() -> None:
     assert found == {"name": ("ROWTIDE_NAME", "x")}
 
 
-def test_variables_of_a_kubernetes_service_are_no_properties() -> None:
+def test_variables_of_a_kubernetes_service_are_not_properties() -> None:
     # https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables, for two services:
     # "rowtide" and "rowtide-database"
     injected = {

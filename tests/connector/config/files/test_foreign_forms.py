@@ -157,7 +157,7 @@ def test_resources_of_strimzi_are_translated_from_two_files_or_one(tmp_path: Pat
         assert ("the Secret" in notes) == (len(files) == 1)
 
 
-def test_a_resource_whose_config_is_no_map_is_an_error(tmp_path: Path) -> None:
+def test_a_resource_whose_config_is_not_a_map_is_an_error(tmp_path: Path) -> None:
     wrong = "apiVersion: a\nkind: KafkaConnector\nspec: {config: [a]}\n"
     (message,) = problems_of(tmp_path, c_yaml=wrong).values()
     assert "spec.config must be a map" in message

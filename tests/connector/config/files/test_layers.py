@@ -62,7 +62,7 @@ def test_a_connectors_json_and_the_workers_properties_are_one_configuration(tmp_
     assert config.converters.key.schemas_enable is True
 
 
-def test_problems_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
+def test_problems_of_all_files_are_reported_together(tmp_path: Path) -> None:
     files = [tmp_path / "a.json", tmp_path / "b.properties"]
     files[0].write_text("{")
     files[1].write_text("a=\\u1")

@@ -63,7 +63,7 @@ def test_every_setting_that_only_librdkafka_has_is_reported(name: str) -> None:
     assert "rowtide.producer=librdkafka" in message
 
 
-def test_usual_settings_are_no_problem() -> None:
+def test_usual_settings_are_not_a_problem() -> None:
     usual = {
         "partitioner": "murmur2_random",
         "queuing.strategy": "FIFO",

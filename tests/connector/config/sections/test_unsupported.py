@@ -26,7 +26,7 @@ def test_without_the_option_every_unsupported_property_is_an_error_that_names_th
     assert {name for name, message in found.items() if "--ignore-unsupported" in message} == HARMLESS.keys()
 
 
-def test_with_it_they_are_left_out_and_listed() -> None:
+def test_with_it_they_are_omitted_and_listed() -> None:
     warnings = from_properties(configurations.PROPERTIES | HARMLESS | IGNORE).warnings
     for name in HARMLESS:
         assert any(warning.startswith(f"{name} is skipped") for warning in warnings)
@@ -36,7 +36,7 @@ def test_what_changes_records_is_never_left_out() -> None:
     assert problems_of(HARMFUL | HARMLESS | IGNORE).keys() == HARMFUL.keys()
 
 
-def test_no_property_with_an_influence_on_records_may_be_left_out() -> None:
+def test_no_property_with_an_influence_on_records_may_be_omitted() -> None:
     may = {one.name for one in PROPERTIES.values() if one.ignorable} | {one.form for one in FAMILIES if one.ignorable}
     assert may == {
         "database.connection.factory.class",

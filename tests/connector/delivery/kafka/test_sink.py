@@ -190,7 +190,7 @@ def test_incomplete_batches_are_sent_when_nothing_follows() -> None:
     assert client.flushes == 2, "a commit does not wait"
 
 
-def test_messages_whose_partition_enters_the_transaction_behind_the_first_flush_are_sent_at_once() -> None:
+def test_messages_whose_partition_enters_the_transaction_after_the_first_flush_are_sent_at_once() -> None:
     class Registering(Client):
         def _serve(self) -> int:
             return super()._serve() if self.flushes > 2 else 0
@@ -434,7 +434,7 @@ def test_exactly_once_an_expired_message_aborts_once() -> None:
 
 @pytest.mark.parametrize("where", ["commit", "abort", "poll"])
 @pytest.mark.parametrize(("slept", "kind"), [(9.0, ProducerFenced), (11.0, TransactionExpired)])
-def test_exactly_once_a_process_that_slept_too_long_is_no_second_instance(
+def test_exactly_once_a_process_that_slept_too_long_is_not_a_second_instance(
     where: str, slept: float, kind: type[DeliveryError]
 ) -> None:
     """Kafka fences the producer of a transaction that is open for longer than ``transaction.timeout.ms``."""

@@ -79,7 +79,7 @@ def test_a_stream_that_takes_nothing_fails() -> None:
         StreamSink(Full()).write([record(1)])
 
 
-def test_a_sink_goes_on_after_a_full_disk(tmp_path: Path) -> None:
+def test_a_sink_continues_after_a_full_disk(tmp_path: Path) -> None:
     sink = FileSink(tmp_path)
     sink.write([record(1)])
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -301,7 +301,7 @@ def test_a_table_of_somebody_else_is_not_replaced(source: Source) -> None:
     assert [field.name for field in deltalake.DeltaTable(folder).schema().fields] == ["mine"]
 
 
-def test_the_directory_of_the_sink_is_no_database(source: Source) -> None:
+def test_the_directory_of_the_sink_is_not_a_database(source: Source) -> None:
     source.run("CREATE TABLE _rowtide.t (id INT)")
     with pytest.raises(DeliveryError, match=r"table _rowtide\.t: the sink keeps its own files in _rowtide"):
         source.commit()

@@ -178,7 +178,7 @@ def test_a_wrong_signal_is_refused(data: dict[str, Any], more: dict[str, str], p
     assert sent.changes == []
 
 
-def test_a_damaged_list_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_list_is_omitted(caplog: pytest.LogCaptureFixture) -> None:
     damaged = SourceOffset("b.000001", 4, carried={"rowtide_signal_tables": "{"})
     plain = config()
     changed, found, start = with_included_tables(plain, None, damaged)

@@ -43,7 +43,7 @@ def test_a_table_that_enters_the_list_is_new() -> None:
     assert unread("d.b", read("d.a")) == [B]
 
 
-def test_a_table_that_was_created_behind_the_position_is_not_new() -> None:
+def test_a_table_that_was_created_after_the_position_is_not_new() -> None:
     assert unread("d.a,d.b", read("d.a"), names=[A]) == []
 
 

@@ -25,7 +25,7 @@ def test_the_estimate_follows_the_batches(estimate: float, observed: float, expe
     assert ratio.factor == pytest.approx(expected * 1.05)
 
 
-def test_the_first_estimate_is_no_compression() -> None:
+def test_the_first_estimate_is_not_compression() -> None:
     assert CompressionRatio().estimate == 1
 
 

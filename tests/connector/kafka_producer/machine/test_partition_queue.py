@@ -27,7 +27,7 @@ def sequence(queue: PartitionQueue, producer: Producer = PRODUCER) -> int:
     return int(number)
 
 
-def test_sequence_numbers_wrap_around_behind_the_largest_number_of_four_bytes() -> None:
+def test_sequence_numbers_wrap_around_after_the_largest_number_of_four_bytes() -> None:
     queue = PartitionQueue(TopicPartition("a", 0), Backoff())
     for _ in range(4):
         queue.add(Large("a", 0, (1,)), 0.0)

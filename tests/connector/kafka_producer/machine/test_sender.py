@@ -416,7 +416,7 @@ def test_a_gap_behind_acknowledged_records_is_reported_as_their_loss() -> None:
     assert net.sender.acknowledged() == []
 
 
-def test_a_gap_before_the_first_acknowledged_record_is_no_loss() -> None:
+def test_a_gap_before_the_first_acknowledged_record_is_not_a_loss() -> None:
     net = network()
     net.add(A0, 1)
     net.collect()
@@ -556,7 +556,7 @@ def test_a_topic_that_is_missing_for_long_is_an_error_that_names_it(seen: bool) 
     assert failure.topic == "b"
 
 
-def test_a_topic_that_lagging_brokers_do_not_list_for_a_while_is_no_error() -> None:
+def test_a_topic_that_lagging_brokers_do_not_list_for_a_while_is_not_an_error() -> None:
     net = network()
     for _ in range(2):
         topic = net.kafka.topics.pop("b")

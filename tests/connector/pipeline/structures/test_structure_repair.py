@@ -94,7 +94,7 @@ def test_columns_that_fit_are_kept() -> None:
     assert (table.comment, table.charset) == ("also", "latin1")
 
 
-def test_the_hidden_hash_of_mariadb_is_no_column() -> None:
+def test_the_hidden_hash_of_mariadb_is_not_a_column() -> None:
     columns = (
         column("a", ColumnType.BLOB, 2, collation=45),
         column("DB_ROW_HASH_1", ColumnType.LONGLONG, unsigned=True),

@@ -182,7 +182,7 @@ def test_transactions_are_acknowledged_within_a_stream_only() -> None:
         assert bool(session.to_send()) == (state is State.STREAMING)
 
 
-def test_an_empty_gtid_position_is_no_start_by_file() -> None:
+def test_an_empty_gtid_position_is_not_a_start_by_file() -> None:
     """MariaDB then sends its binlog from its first transaction on; the file may be one of another server."""
     request = StreamRequest(REPLICA, "b.1", 777, "", mariadb=True)
     assert "SET @slave_connect_state=''" in list(request.settings())
@@ -225,7 +225,7 @@ def test_older_servers_list_their_replicas_by_the_older_statement() -> None:
     assert session.to_send()[4] == 0x15
 
 
-def test_a_long_value_is_no_end_of_a_result() -> None:
+def test_a_long_value_is_not_an_end_of_a_result() -> None:
     session = at(State.ROWS)
     answered(session, b"\xfe" + (300).to_bytes(8, "little") + b"x" * 300 + row("host", "0", "1", "u"))
     assert session.state is State.ROWS

@@ -7,7 +7,7 @@ import pytest
 from rowtide.connector.records.codecs import python_values
 
 
-def test_hours_behind_the_last_day_are_damage() -> None:
+def test_hours_after_the_last_day_are_damage() -> None:
     epoch = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - DATETIME has no zone
     moment, last = python_values._moment(epoch, 0), dt.datetime(9999, 12, 31)  # noqa: DTZ001
     micros = int((last - epoch).total_seconds()) * 1_000_000

@@ -68,7 +68,7 @@ def test_a_bound_and_a_condition_limit_the_search() -> None:
 @pytest.mark.parametrize(
     ("kind", "text"), [("int", "1 or 1"), ("binary(4)", "0"), ("char(4)", "zz"), ("datetime", "2024'"), ("double", "")]
 )
-def test_text_that_is_no_value_of_the_key_is_refused(kind: str, text: str) -> None:
+def test_text_that_is_not_a_value_of_the_key_is_refused(kind: str, text: str) -> None:
     with pytest.raises(ValueError, match="not a value of a key"):
         ranges(f"id {kind} primary key").where((text,), None)
 

@@ -125,7 +125,7 @@ class Run:
         return list(self.snapshots.run(self.pipeline))
 
 
-def test_a_paused_snapshot_goes_on_behind_its_last_chunk() -> None:
+def test_a_paused_snapshot_continues_after_its_last_chunk() -> None:
     run = Run()
     run.read_chunk("500", "1000")
     run.signal("pause-snapshot")
@@ -246,7 +246,7 @@ def interrupted(lower: str | None) -> SourceOffset:
     return replace(AT, carried=SnapshotState((left,)).carried(None))
 
 
-def test_an_interrupted_initial_snapshot_goes_on_behind_its_last_part() -> None:
+def test_an_interrupted_initial_snapshot_continues_after_its_last_part() -> None:
     run = Run(interrupted("400"))
     scan = run.scan()
     assert (scan.lower, scan.last, scan.begun) == (("400",), None, False)
@@ -286,7 +286,7 @@ def test_an_initial_snapshot_whose_table_has_lost_its_key_fails() -> None:
         run.scan()
 
 
-def test_a_table_that_was_dropped_is_left_out_of_an_initial_snapshot() -> None:
+def test_a_table_that_was_dropped_is_omitted_from_an_initial_snapshot() -> None:
     run = Run(interrupted("400"))
     run.statement("DROP TABLE d.t")
     list(run.snapshots.run(run.pipeline))

@@ -138,7 +138,7 @@ tables = st.lists(st.lists(st.lists(st.integers(0, 3), max_size=3), min_size=1, 
 
 
 @given(tables=tables, keyless=st.integers(0, 2), every=st.integers(0, 4), seed=st.integers(), count=st.integers(1, 3))
-def test_no_row_is_left_out(tables: list[Parts], keyless: int, every: int, seed: int, count: int) -> None:
+def test_no_row_is_omitted(tables: list[Parts], keyless: int, every: int, seed: int, count: int) -> None:
     reading = Reading(tables, keyless, every, parallel=True)
     reading.read(count, Random(seed))
     reading.check()
@@ -152,7 +152,7 @@ def test_rows_that_are_withheld_while_other_tables_are_read(seed: int) -> None:
 
 
 @given(tables=tables, keyless=st.integers(0, 2), every=st.integers(0, 4))
-def test_no_row_is_left_out_with_one_connection(tables: list[Parts], keyless: int, every: int) -> None:
+def test_no_row_is_omitted_with_one_connection(tables: list[Parts], keyless: int, every: int) -> None:
     reading = Reading(tables, keyless, every, parallel=False)
     reading.read(1, Random(0))
     reading.check()

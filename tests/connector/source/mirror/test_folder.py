@@ -97,7 +97,7 @@ def test_a_newest_file_without_events_is_begun_again(tmp_path: Path, size: int) 
     assert mirrored(tmp_path) == WHOLE
 
 
-def test_a_full_disk_damages_nothing_and_the_mirror_goes_on_later(tmp_path: Path) -> None:
+def test_a_full_disk_damages_nothing_and_the_mirror_continues_later(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500, hard))  # a write beyond is cut, as on a full disk
     try:

@@ -200,7 +200,7 @@ def not_needed() -> int:
     raise AssertionError
 
 
-def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_rows() -> None:
+def test_a_start_after_a_transaction_that_was_read_in_part_misses_its_other_rows() -> None:
     def difference(found: str, unread: int | None, stored: SourceOffset, connector: str = "mysql") -> Difference:
         return compared(FoundPosition("b.000009", 4, found), stored, connector, {}, lambda: unread)
 
@@ -228,7 +228,7 @@ def test_a_start_behind_a_transaction_that_was_read_in_part_misses_its_other_row
 @pytest.mark.parametrize(
     ("unread", "rest"), [(None, ""), (0, ", which are all of its rows"), (2, ", after which 2 rows follow")]
 )
-def test_without_gtids_a_start_behind_a_transaction_that_was_read_in_part_says_what_was_read(
+def test_without_gtids_a_start_after_a_transaction_that_was_read_in_part_says_what_was_read(
     unread: int | None, rest: str
 ) -> None:
     stored = SourceOffset("b.000001", 100, event=2, row=1)

@@ -59,19 +59,19 @@ def test_the_address_is_that_of_the_options_the_environment_or_the_default(monke
 
 
 @pytest.mark.parametrize("text", ["", "tcp://10.0.0.1:80", "udp://10.0.0.1:80"])
-def test_what_kubernetes_sets_for_a_service_named_web_is_no_port(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_kubernetes_sets_for_a_service_named_web_is_not_a_port(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_PORT", text)
     assert WebAddress.choose() == WebAddress("127.0.0.1", 6066, any_port=True)
 
 
 @pytest.mark.parametrize("text", ["http", "65536", "-1", "6066.0"])
-def test_a_variable_that_is_no_port_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_is_not_a_port_is_an_error(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_PORT", text)
     with pytest.raises(ConfigurationError, match="WEB_PORT: must be a port"):
         WebAddress.choose()
 
 
-def test_a_free_port_is_no_finding() -> None:
+def test_a_free_port_is_not_a_finding() -> None:
     assert port_findings(address(free_port()), "shop") == []
 
 

@@ -372,7 +372,7 @@ def test_every_route_is_guarded(method: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost:x", "a:b:c"])
-def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+def test_a_host_that_is_not_a_name_is_refused(host: str) -> None:
     assert ask(Fake(), "GET", "/connectors", headers={"Host": host})[0] in {400, 403}
 
 

@@ -160,7 +160,7 @@ def cells(events: list[Event], table: str) -> list[tuple[Cell, ...]]:
     )
 
 
-def test_rows_have_the_texts_of_the_stream_which_goes_on_behind(
+def test_rows_have_the_texts_of_the_stream_which_continues_after_them(
     database: Database, kafka: Kafka, topics: Topics, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     database.execute(
@@ -267,7 +267,7 @@ def test_clients_that_begin_with_any_dump_have_each_change_once(
             assert copy.of_topic > 0
 
 
-def test_events_of_another_server_behind_a_dump_are_not_dropped(
+def test_events_of_another_server_after_a_dump_are_not_dropped(
     mysql_db: Database, kafka: Kafka, zookeeper: ZooKeeper, tmp_path: Path
 ) -> None:
     """A fail-over after the dump, with no captured change in between: the other server's positions are before it."""

@@ -123,7 +123,7 @@ def test_the_structure_of_a_table_at_two_positions(tmp_path: Path) -> None:
     assert ask(worker, f"{path}?table=shop.*")[1]["ddl"] is None
 
 
-def test_a_page_that_is_closed_is_no_error(
+def test_a_page_that_is_closed_is_not_an_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "_EVERY_S", 0.01)
