@@ -32,7 +32,7 @@ SOON_STORED = {"ROWTIDE_HEARTBEAT_INTERVAL_MS": "500"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[MySQL]:
-    """A MySQL of its own, for the account."""
+    """Its own MySQL, for the account."""
     with MySQL() as mysql:
         yield mysql
 

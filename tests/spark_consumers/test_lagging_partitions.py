@@ -1,4 +1,4 @@
-"""Topics with several partitions: older records that are read behind newer ones of other partitions."""
+"""Topics with several partitions: older records that are read after newer ones of other partitions."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ class Browser:
 
 @contextlib.asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """Run a browser, with a profile of its own."""
+    """Run a browser with its own profile."""
     with tempfile.TemporaryDirectory(prefix="rowtide-browser-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
             chromium(),

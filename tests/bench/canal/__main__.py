@@ -156,7 +156,7 @@ def measured(command: list[str], port: int, wanted: int, log: Path) -> Figures:
 
 
 def free_port() -> int:
-    """A port that nobody uses."""
+    """A port that is not in use."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 

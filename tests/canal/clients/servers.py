@@ -68,7 +68,7 @@ class Server(ChildProcess):
         self._run([sys.executable, "-m", "rowtide", "canal", str(self.folder)], self.folder / "rowtide.log")
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it immediately, as a crash does."""
         process, self._process = self._process, None
         assert process is not None
         process.kill()

@@ -42,7 +42,7 @@ def run(*arguments: str) -> Result:
 
 
 def printed(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own."""
+    """Run the command in its own process."""
     command = [sys.executable, "-m", "rowtide", "replay", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -225,7 +225,7 @@ def test_unreachable_kafka(mysql: MySQL, closed_port: int) -> None:
 
 @pytest.mark.parametrize(("client", "setting"), [("producer", "override"), ("consumer", "override")])
 def test_a_client_with_wrong_security_settings(mysql: MySQL, kafka: Kafka, client: str, setting: str) -> None:
-    """Each client may have connection settings of its own, which no other client uses."""
+    """Each client may have its own connection settings, which no other client uses."""
     wrong = {f"{client}_{setting}_security_protocol": "SSL"}
     found = broker_findings(config(mysql, kafka.bootstrap, **wrong), timeout=5)
     (error,) = errors_in(found)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
-    """A server of its own, because its binlog is purged."""
+    """Its own server, because its binlog is purged."""
     from rowtide_stack import MariaDB, MySQL
 
     without = {"gtid_mode": None, "enforce_gtid_consistency": None}

@@ -242,7 +242,7 @@ def test_the_offset_file_is_gone(filled: Database, tmp_path: Path) -> None:
 
 @each_server
 def test_an_older_offset_file_is_put_back(filled: Database, tmp_path: Path) -> None:
-    """More is read again, and nothing is lost, also if a table was altered meanwhile."""
+    """More is read again, and nothing is lost, also if a table was altered in between."""
     program = Program(filled, tmp_path)
     program.interrupted()
     older = shutil.copy(program.offsets, tmp_path / "older")

@@ -107,7 +107,7 @@ def test_a_batch_for_several_topics_stays_one_batch_with_one_offset() -> None:
 
 
 def test_the_pieces_of_one_event_are_transformed_one_by_one() -> None:
-    """A statement makes records of several topics, each with schemas of its own."""
+    """A statement makes records of several topics, each with its own schemas."""
     first, second = batch(created(1), created(2, "b")), batch(created(3))
     after = SourceOffset("binlog.1", 200)
     one = transformer(BY_VALUE).batch(joined([first, second])._replace(offset=after))

@@ -1,4 +1,4 @@
-"""The file of signals: each line is a signal once, also if lines are appended meanwhile, and after a crash."""
+"""The file of signals: each line is a signal once, also if lines are appended while it is read, and after a crash."""
 
 import errno
 import json

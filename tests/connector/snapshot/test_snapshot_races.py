@@ -35,7 +35,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def filled(database: Database) -> Database:
-    """Two tables; each row of the database has an id of its own."""
+    """Two tables; each row of the database has its own id."""
     database.execute(
         "CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2)",
         "CREATE TABLE b (id INT PRIMARY KEY)", "INSERT INTO b VALUES (11), (12)",

@@ -77,7 +77,7 @@ def test_a_killed_worker_continues_after_the_last_chunk(
 
 @pytest.mark.parametrize("flavor", ["mysql", pytest.param("mariadb", marks=pytest.mark.nightly)])
 def test_a_snapshot_is_paused_and_stopped(database: Database, kafka: Kafka, tmp_path: Path) -> None:
-    """A pause outlives a kill, and the stream continues meanwhile."""
+    """A pause outlives a kill, and the stream continues during it."""
     table = Refilled(database, kafka, tmp_path, {})
     slowly = {"data-collection": f"{database.name}.t", "filter": "SLEEP(0.02) = 0"}
     with Worker(table.config).streaming() as worker:

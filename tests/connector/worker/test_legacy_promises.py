@@ -84,7 +84,7 @@ def test_all_errors_that_prevent_a_start_are_reported_together(mysql_db: Databas
 
 
 def test_mysql_fails(own_mysql: MySQL, kafka: Kafka, tmp_path: Path) -> None:
-    """The worker retries; with ``errors.max.retries=0`` it ends at once, and resumes when it is started again."""
+    """The worker retries; with ``errors.max.retries=0`` it ends immediately, and resumes when it is started again."""
     topics = Topics(kafka.bootstrap)
     with own_mysql.database() as database:
         database.execute(CUSTOMERS)

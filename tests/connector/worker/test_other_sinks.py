@@ -1,4 +1,4 @@
-"""``rowtide run`` with sinks beside Kafka, and without any Kafka."""
+"""``rowtide run`` with sinks other than Kafka, and without Kafka."""
 
 from __future__ import annotations
 

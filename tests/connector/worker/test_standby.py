@@ -170,7 +170,7 @@ def test_one_that_was_fenced_stands_by_if_another_has_the_lock(
 
 
 def test_one_that_was_fenced_by_a_copy_that_has_slept_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That copy gives way when it notices: nobody else would run the connector."""
+    """That copy gives way when it notices: no other would run the connector."""
 
     async def use(pair: Pair) -> None:
         await pair.begins()

@@ -1,4 +1,4 @@
-"""Settings: the original's TOML, and all problems at once."""
+"""Settings: the original's TOML, and all problems together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``rowtide check`` finds of a databus server, beside the database and Kafka."""
+"""What ``rowtide check`` finds of a databus server, in addition to the database and Kafka."""
 
 from __future__ import annotations
 

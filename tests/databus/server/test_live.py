@@ -1,4 +1,4 @@
-"""A databus server with MySQL, MariaDB and Kafka: its client rebuilds the tables, also behind kills."""
+"""A databus server with MySQL, MariaDB and Kafka: its client rebuilds the tables, also after kills."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class CanalProcess(ChildProcess):
         self._run([sys.executable, "-c", self._code, "canal", str(folder)], folder / "rowtide.log")
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """End it immediately, as a crash does."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self.stop()

@@ -1,4 +1,4 @@
-"""Invalid configurations: all problems are reported at once, each with its property and a remedy."""
+"""Invalid configurations: all problems are reported together, each with its property and a remedy."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ class FakeReader:
 
 
 class Run:
-    """A connector with one table, and the incremental snapshots beside its stream."""
+    """A connector with one table, and the incremental snapshots alongside its stream."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Rows of a chunk against the events that the stream has emitted meanwhile."""
+"""Rows of a chunk against the events that the stream has emitted since."""
 
 from rowtide.connector.snapshot.incremental.keys.journal import Journal, Verdict
 
