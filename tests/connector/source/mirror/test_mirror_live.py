@@ -191,7 +191,7 @@ def test_a_purged_complete_file_is_passed_and_a_gap_is_refused(tmp_path: Path) -
         server.execute("FLUSH BINARY LOGS", "FLUSH BINARY LOGS", "PURGE BINARY LOGS TO 'binlog.000005'")
         with mirroring(server, tmp_path, "--once") as process:
             assert process.wait() == 1
-        assert "the server has purged what follows (it has binlog.000005 to binlog.000005)" in process.log
+        assert "the server has purged the following events (it has binlog.000005 to binlog.000005)" in process.log
 
 
 def test_a_new_mirror_begins_where_it_is_told(purged_mysql: MySQL, tmp_path: Path) -> None:
