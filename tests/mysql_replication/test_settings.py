@@ -78,7 +78,7 @@ def test_tls_is_verified_as_pymysql_does(given: dict[str, Any], mode: SslMode, m
     [
         ({"unix_socket": "/tmp/s"}, "unix_socket: a binlog is read over TCP"),
         ({"ssl_key": "k", "nonsense": 1}, "nonsense: is not supported; omit it; ssl_key: write the key into"),
-        ({"ssl": {"cert": "c", "key": "k"}}, "ssl: it has a key of its own"),
+        ({"ssl": {"cert": "c", "key": "k"}}, "ssl: it has its own key"),
         ({"ssl": {"cipher": "c"}}, "ssl: cipher is not supported"),
         ({"ssl": object()}, "ssl: a object is not supported"),
     ],

@@ -151,7 +151,7 @@ def test_a_value_that_would_be_changed_without_a_word_is_an_error(changed: dict[
         ({"key": 1}, r"a record with a key, but without its schema \(key_schema\)"),
         ({"value_schema": "struct"}, "a record whose value has a str instead of a Schema"),
         ({"headers": {"a": "b"}}, "a record whose headers are a dict instead of a tuple"),
-        ({"headers": (("h", None, 1, 2),)}, "a header that is not Header"),
+        ({"headers": (("h", None, 1, 2),)}, "something other than Header"),
         ({"headers": (Header("h", INT32, "1"),)}, "a str for header h, which is int32"),
         ({"headers": (Header("h", None, "1"),)}, "a record with a header h, but without its schema"),
     ],
