@@ -251,7 +251,7 @@ def test_a_query_ends_when_the_server_hangs(more: Callable[[Peer], None]) -> Non
             serving(answer)(peer)
 
     with FakeMySQL(serve) as server:
-        with pytest.raises(DatabaseUnreachableError, match="no log-in either") as caught:
+        with pytest.raises(DatabaseUnreachableError, match="a new connection cannot log in") as caught:
             connect(configured(server)).fetch("DO 1")
         assert caught.value.retriable
 

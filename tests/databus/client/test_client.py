@@ -256,7 +256,7 @@ def test_an_offset_file_of_another_topic_is_refused(topic: Topic, pos: int, offs
 def test_a_time_out_loses_nothing_and_close_ends_a_call_in_another_thread(topic: Topic) -> None:
     with Client(topic.at(FILE, 500)) as client:
         assert numbers(client, 1) == ["5"]
-        with pytest.raises(TimeoutError, match=r"has no further event"):
+        with pytest.raises(TimeoutError, match=r"received no further event"):
             client.get_event(0.1)
         threading.Timer(0.3, client.close).start()
         assert list(client) == []
