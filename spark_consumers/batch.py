@@ -80,6 +80,8 @@ from rowtide.spark_consumers.rows.multiset import (
 )
 from rowtide.spark_consumers.rows.one_pass import OnePass
 from rowtide.spark_consumers.rows.policy import changes_of, dropped, required, without_ignored
+from rowtide.spark_consumers.rows.projection import after_renames as projection_after_renames
+from rowtide.spark_consumers.rows.projection import chosen, of_new_table, require_key, require_same_columns
 from rowtide.spark_consumers.rows.renames import NO_RENAMES, Renames, proven_names, renamed, table_renames
 from rowtide.spark_consumers.rows.row_filter import (
     MATCHES,
@@ -101,7 +103,16 @@ from rowtide.spark_consumers.settings import (
     SchemaChange,
     Settings,
 )
-from rowtide.spark_consumers.state import RENAMES, STRUCTURE, Batch, ColumnNames, Commit, RowFilter, Truncation
+from rowtide.spark_consumers.state import (
+    RENAMES,
+    STRUCTURE,
+    Batch,
+    ColumnNames,
+    Commit,
+    Projection,
+    RowFilter,
+    Truncation,
+)
 
 _OPERATIONS = {"r", "c", "u", "d", "t"}
 
@@ -396,7 +407,7 @@ class TableBatch:
         evolution = schemas.evolution
         if evolution.before is None:
             if evolution.after:
-                batch = replace(batch, layout=wanted, where=schemas.where)
+                batch = replace(batch, layout=wanted, where=schemas.where, projection=schemas.projection)
                 self.amend(batch)
             return batch
         is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
@@ -543,6 +554,12 @@ class TableBatch:
                 kept = [(i, new) for i, column in enumerate(last) if (new := names.of[0].get(column.lower()))]
                 last, types = tuple(new for _, new in kept), types and tuple(types[i] for i, _ in kept)
                 renames = table_renames([column for column, _ in before or ()], names.of[0])
+        projection = self._projection(keys.values(), values, names, batch, is_new=before is None)
+        if projection is not None:
+            values = [replace(version, columns=chosen(version.columns, projection)) for version in values]
+            if last is not None:
+                kept = [(i, column) for i, column in enumerate(last) if projection.has(column)]
+                last, types = tuple(column for _, column in kept), types and tuple(types[i] for i, _ in kept)
         policy, newest_names = self.settings.changes, last or () if newest is None else [one.name for one in newest]
         structures = [last or (), *([column.name for column in version.columns] for version in values)]
         key_names = {column.name.lower() for key in keys.values() for column in key.columns}
@@ -579,8 +596,44 @@ class TableBatch:
             require_columns(name, layout, [column for column, _ in evolution.after])
         if is_history:  # what has ended is not changed any more
             evolution = with_fills_where(evolution, CURRENT)
-        found = BatchSchemas(evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history)
+        if projection is not None and (gone := {*gone} - going):
+            note = (
+                f"{name}: {', '.join(sorted(gone))} of --columns was dropped, or has a new name that the schema "
+                f"history does not prove: null in rows that are written from now on"
+            )
+            evolution = replace(evolution, notes=(*evolution.notes, note))
+        found = BatchSchemas(
+            evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history,
+            projection=projection,
+        )  # fmt: skip
         return replace(found, where=self._row_filter(found, batch))
+
+    def _projection(
+        self,
+        keys: Collection[KeyVersion],
+        values: Sequence[ValueVersion],
+        names: ColumnNames | None,
+        batch: Batch,
+        *,
+        is_new: bool,
+    ) -> Projection | None:
+        """Return which columns the table has, with their names after the batch; ``None`` for all.
+
+        Raises:
+            ProjectionError: it has others than those of this run.
+            SettingsError: records lack a column, or a column of the key is not chosen.
+        """
+        name, found, wanted = str(self.outcome.name), batch.projection, self.settings.columns
+        if is_new:
+            found = of_new_table(name, wanted, keys, values) if wanted and (keys or values) else None
+        else:
+            require_same_columns(name, found, wanted)
+        if found is None:
+            return None
+        if names is not None and batch.columns is not None:
+            found = projection_after_renames(found, names)
+        require_key(name, found, keys)
+        return found
 
     def _row_filter(self, schemas: BatchSchemas, batch: Batch) -> RowFilter | None:
         """Return which rows the table has, with the names of its columns after the batch.
@@ -682,7 +735,7 @@ class TableBatch:
             )
         metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
         layout = Layout.APPEND if is_log else self.settings.layout
-        batch = replace(batch, metadata=metadata, layout=layout, where=schemas.where)
+        batch = replace(batch, metadata=metadata, layout=layout, where=schemas.where, projection=schemas.projection)
         if not (columns := schemas.newest):
             return batch
         names = tuple(c.name for c in columns)

@@ -1,6 +1,6 @@
 """Errors of ``rowtide tables``. Each message names the table or topic and says what to do."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 
 class TablesError(Exception):
@@ -129,6 +129,19 @@ class RowFilterError(StateError):
 
     def __init__(self, table: str, stored: str | None, wanted: str | None) -> None:
         was, is_now = (f"with --where {sql}" if sql else "without --where" for sql in (stored, wanted))
+        super().__init__(
+            f"table {table} was built {was}, and this run is {is_now}. The table is as it was: run the command as "
+            f"before, choose another --output, or build the table again with --restart {table}"
+        )
+
+
+class ProjectionError(StateError):
+    """The columns of a table are others than those of this run."""
+
+    def __init__(self, table: str, stored: Sequence[str], wanted: Sequence[str]) -> None:
+        was, is_now = (
+            f"with --columns {','.join(names)}" if names else "without --columns" for names in (stored, wanted)
+        )
         super().__init__(
             f"table {table} was built {was}, and this run is {is_now}. The table is as it was: run the command as "
             f"before, choose another --output, or build the table again with --restart {table}"

@@ -22,6 +22,7 @@ from rowtide.spark_consumers.columns.unavailable import unavailable_value
 from rowtide.spark_consumers.errors import (
     EmptyPartitionError,
     LayoutError,
+    ProjectionError,
     RowFilterError,
     SettingsError,
     StateError,
@@ -53,6 +54,7 @@ from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
+from rowtide.spark_consumers.rows.projection import require_same_columns
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings, require_filtered
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
@@ -243,10 +245,10 @@ class TableJob:
 
     @property
     def is_another_table(self) -> bool:
-        """Whether the table was built with another layout or filter, as far as its state shows."""
+        """Whether the table was built with another layout, filter or columns, as far as its state shows."""
         try:
             require_same_rows(str(self.name), self.state.load().done, self.settings)
-        except (LayoutError, RowFilterError):
+        except (LayoutError, RowFilterError, ProjectionError):
             return True
         return False
 
@@ -441,7 +443,7 @@ class TableJob:
 
 
 def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
-    """Require that a table was built with the layout and the filter of this run, as far as its state shows.
+    """Require that a table was built with the layout, the filter and the columns of this run, as its state shows.
 
     Args:
         table: its name, for errors.
@@ -451,13 +453,17 @@ def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
     Raises:
         LayoutError: its rows have another layout.
         RowFilterError: its rows are those of another filter.
+        ProjectionError: its columns are others.
     """
     may_be_log = done.layout == Layout.APPEND and settings.keyless is Keyless.APPEND  # depends on the records' keys
     if done.layout not in (None, settings.layout) and not may_be_log:
         raise LayoutError(table, done.layout, settings.layout)
     stored = None if done.where is None else done.where.sql
-    if (done.columns is not None or done.layout is not None) and stored != settings.where:
+    if done.columns is None and done.layout is None:
+        return
+    if stored != settings.where:
         raise RowFilterError(table, stored, settings.where)
+    require_same_columns(table, done.projection, settings.columns)
 
 
 def first_lines(error: Exception) -> str:

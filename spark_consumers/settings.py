@@ -198,6 +198,7 @@ class Settings:
         partition_by: the expressions by which new tables are partitioned.
         cluster_by: the expressions by which new tables are clustered (Delta Lake) or sorted (Iceberg).
         where: SQL of the rows that tables have; ``None`` for all rows.
+        columns: the columns of MySQL that tables have; none for all columns.
         rules: settings of single tables; the first one that matches applies.
     """
 
@@ -222,6 +223,7 @@ class Settings:
     partition_by: Sequence[Expression] = ()
     cluster_by: Sequence[Expression] = ()
     where: str | None = None
+    columns: Sequence[str] = ()
     rules: Sequence[TableRule] = ()
 
     def of(self, table: str) -> "Settings":

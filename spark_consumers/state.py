@@ -148,6 +148,23 @@ class RowFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class Projection:
+    """The columns of MySQL's table that a table has.
+
+    Attributes:
+        given: their names when the table was built.
+        current: the names that they have in the table; ``None`` for a dropped one whose name another column now has.
+    """
+
+    given: Sequence[str]
+    current: Sequence[str | None]
+
+    def has(self, name: str) -> bool:
+        """Return whether a column with this name in the table is one of them."""
+        return any(one is not None and one.lower() == name.lower() for one in self.current)
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """A batch of records of one topic, and the state of the topic after it.
 
@@ -173,6 +190,7 @@ class Batch:
         where: which rows the table has; ``None`` for all.
         shards: columns of the key that rows lack, as those by which ByLogicalTableRouter tells apart the tables whose
             records are in one topic.
+        projection: which columns the table has; ``None`` for all.
     """
 
     app_id: str
@@ -192,6 +210,7 @@ class Batch:
     table: str | None = None
     where: RowFilter | None = None
     shards: tuple[str, ...] = ()
+    projection: Projection | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -214,7 +233,7 @@ class Batch:
         """Return the text of the batch's file."""
         content: dict[str, Any] = {
             # Older releases would mix other rows into the table, or create another one.
-            "version": 3 if self.where else 1 if self.layout in (None, "rows") and self.table is None else 2,
+            "version": self._version,
             "app_id": self.app_id,
             "batch": self.number,
             "offsets": {str(partition): offset for partition, offset in sorted(self.offsets.items())},
@@ -244,11 +263,19 @@ class Batch:
             content["table"] = self.table
         if self.where is not None:
             content["where"] = {"sql": self.where.sql, "names": dict(self.where.names)}
+        if self.projection is not None:
+            content["projection"] = {"given": [*self.projection.given], "current": [*self.projection.current]}
         if self.metadata:
             content["metadata"] = list(self.metadata)
         if self.shards:
             content["shards"] = list(self.shards)
         return json.dumps(content, ensure_ascii=False)
+
+    @property
+    def _version(self) -> int:
+        if self.projection is not None:
+            return 4
+        return 3 if self.where else 1 if self.layout in (None, "rows") and self.table is None else 2
 
     @classmethod
     def from_json(cls, text: str) -> "Batch":
@@ -258,11 +285,11 @@ class Batch:
             ValueError, KeyError, TypeError: the text is not that of a batch.
         """
         content = json.loads(text)
-        if content["version"] not in (1, 2, 3):
+        if content["version"] not in (1, 2, 3, 4):
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
         columns, types, names = content.get("columns"), content.get("types"), content.get("names")
-        where = content.get("where")
+        where, projection = content.get("where"), content.get("projection")
         seen = content.get("seen", {})
         seen = {0: seen} if isinstance(seen, list) else seen
         return cls(
@@ -283,6 +310,7 @@ class Batch:
             table=content.get("table"),
             where=where and RowFilter(where["sql"], dict(where["names"])),
             shards=tuple(content.get("shards", ())),
+            projection=projection and Projection(tuple(projection["given"]), tuple(projection["current"])),
         )
 
 

@@ -146,6 +146,12 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     help="Which rows tables have: a condition in Spark SQL on the columns of a row, such as region = 'eu'. A row that "
     "no longer matches after a change is removed.",
 )
+@click.option(
+    "--columns",
+    multiple=True,
+    metavar="COLUMN,...",
+    help="Which columns of MySQL tables have; all columns of the key must be among them. Repeatable.",
+)
 @click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
     "--keyless",
@@ -516,6 +522,7 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
         "metadata": _metadata(options["metadata"]),
         "layout": (layout := _layout(options)),
         "where": _where(options["where"], layout),
+        "columns": _columns(options["columns"]),
         **_partitioning(options),
     }
 
@@ -537,6 +544,25 @@ def _condition(text: str) -> str:
     if not text.strip():
         raise SettingsError("a condition in Spark SQL is missing, such as region = 'eu'")
     return text.strip()
+
+
+def _columns(given: Sequence[str]) -> list[str]:
+    """Return the columns that tables have, none for all.
+
+    Raises:
+        SettingsError: a name is missing.
+    """
+    try:
+        return [name for text in given for name in _column_names(text)]
+    except SettingsError as error:
+        raise SettingsError(f"--columns: {error}") from error
+
+
+def _column_names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise SettingsError("the name of a column is missing")
+    return names
 
 
 def _partitioning(options: Mapping[str, Any]) -> dict[str, Sequence[Expression]]:
@@ -724,5 +750,6 @@ _CHECKS: Mapping[str, Check] = {
     "partition_by": expression,
     "cluster_by": expression,
     "where": _condition,
+    "columns": _column_names,
 }
 """What the values of options in a file must be."""

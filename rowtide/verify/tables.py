@@ -305,11 +305,16 @@ class TableComparison:
                 found.append((name, kind, own))
                 if is_wrong_type(kind, types := self._types.get(own, set())):
                     self._differ_in_column(own, kind, types)
-        for own in known.values():
+        for own in filter(self._is_chosen, known.values()):
             if own in self._required and self._texts.compares(own) and not self._is_former(own):
                 self._differ_in_column(own, None, self._types[own])
         order = {name: number for names in self._names.values() for number, name in enumerate(names)}
         return sorted(found, key=lambda one: order.get(one[2], len(order)))  # equal rows have equal texts
+
+    def _is_chosen(self, name: str) -> bool:
+        """Return whether the table can have a column of the records (``rowtide tables --columns``)."""
+        found = self._stored.batch.projection
+        return bool(found is None or found.has(name))
 
     def _is_former(self, name: str) -> bool:
         """Return whether a column of older records has another name now."""
@@ -390,6 +395,7 @@ class TableComparison:
             raise Undecided(f"a record of topic {change.topic} does not have the row before its deletion")
         if row is None:
             return row
+        row = {name: text for name, text in row.items() if self._is_chosen(name)}
         texts = _metadata_texts(change, found.place)
         own = {name: texts[name] for name in self._metadata}
         return {**row, **own, **({_DELETED: value_text(is_deletion)} if self._is_soft else {})}
@@ -577,7 +583,7 @@ class TableComparison:
         metadata = _CHANGE_COLUMNS if log else ()
         columns = [one for one in self._compared_columns(metadata) if one[2] in names or one[2] in metadata]
         for name in self._types:
-            if name not in names and self._texts.compares(name):
+            if name not in names and self._is_chosen(name) and self._texts.compares(name):
                 self.result.not_compared[name] = self.result.topic_rows
         for row in self._table_rows(columns):
             fold.add({name: row[name] for name in sorted(row)}, 1)

@@ -20,7 +20,7 @@ from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, 
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.rows.multiset import RECORD_HASH
 from rowtide.spark_consumers.settings import DELETION
-from rowtide.spark_consumers.state import ColumnNames, RowFilter
+from rowtide.spark_consumers.state import ColumnNames, Projection, RowFilter
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
@@ -53,6 +53,7 @@ class BatchSchemas:
         soft: whether deleted rows stay, and are marked.
         history: whether all versions of rows stay.
         where: which rows the table has; ``None`` for all.
+        projection: which columns of MySQL's table the table has; ``None`` for all.
     """
 
     evolution: Evolution
@@ -65,6 +66,7 @@ class BatchSchemas:
     soft: bool = False
     history: bool = False
     where: RowFilter | None = None
+    projection: Projection | None = None
 
     @property
     def row_columns(self) -> list[str]:

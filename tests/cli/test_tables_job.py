@@ -46,6 +46,7 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
         partition-by: ["bucket(4, id)"]
         cluster-by: day
         where: region = 'eu'
+        columns: [id, "region, day"]
         format: iceberg
         catalog: lake
         table-property: {{write.merge.mode: copy-on-write, format-version: 2}}
@@ -88,7 +89,8 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
     given = parsed("--job", str(file))
     arguments = [
         "--bootstrap-servers", "h:1,h:2", "--topic-prefix", "007", "--topics", "p[.].*", "--output", "/out",
-        "--partition-by", "bucket(4, id)", "--cluster-by", "day", "--where", "region = 'eu'", "--state",
+        "--partition-by", "bucket(4, id)", "--cluster-by", "day", "--where", "region = 'eu'", "--columns", "id",
+        "--columns", "region, day", "--state",
         "/state", "--format", "iceberg", "--catalog", "lake", "--table-property", "write.merge.mode=copy-on-write",
         "--table-property", "format-version=2", "--keyless", "append", "--soft-delete", "--metadata",
         "op", "--metadata", "pos,gtid", "--schema-change", "lenient", "--include-changes", "column",
@@ -127,6 +129,7 @@ tables:
 - table: log
   soft-delete: false
   where: "level > 3 "
+  columns: [id, "level, text"]
 """,
     )
     orders, others, all_ = given.of("shop.orders"), given.of("shop.orders_2"), given.of("shops.orders")
@@ -138,6 +141,7 @@ tables:
     assert orders.table_properties == {"a": "1", "b": "3"}
     assert all_ is given
     assert [one.where for one in (all_, given.of("log"))] == [None, "level > 3"]
+    assert [one.columns for one in (all_, given.of("log"))] == [[], ["id", "level", "text"]]
     assert [given.table(f"p.shop.{name}").path for name in ("orders", "x")] == ["shop/orders", "lake/x"]
 
 
@@ -212,6 +216,7 @@ tables:
             f"{NEEDED}tables:\n- table: a\n  cluster-by: days(a)",
             "line 5: --cluster-by days(`a`): Delta Lake has",
         ),
+        (f"{NEEDED}columns: [id, '']", "line 4: columns: the name of a column is missing"),
         (f"{NEEDED}where: ' '", "line 4: where: a condition in Spark SQL is missing, such as region = 'eu'"),
         (f"{NEEDED}where: a = 1\ntables:\n- table: a\n  history: true", "line 6: --where and --history: a row that"),
     ],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.spark_consumers.errors import LayoutError, RowFilterError
+from rowtide.spark_consumers.errors import LayoutError, ProjectionError, RowFilterError
 from rowtide.spark_consumers.job import require_same_rows
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings
-from rowtide.spark_consumers.state import Batch, RowFilter
+from rowtide.spark_consumers.state import Batch, Projection, RowFilter
 
 EU = RowFilter("region = 'eu'")
 
@@ -27,10 +27,12 @@ EU = RowFilter("region = 'eu'")
         ({"layout": "rows", "where": EU}, {"where": EU.sql}, None),
         ({"columns": ("id",)}, {"where": "a > 1"}, RowFilterError),
         ({"columns": ("id",)}, {"layout": Layout.APPEND}, None),
+        ({"layout": "rows"}, {"columns": ["id"]}, ProjectionError),
+        ({"layout": "rows", "projection": Projection(("id", "a"), ("id", "b"))}, {"columns": ["A", "id"]}, None),
         ({}, {"where": "a > 1", "layout": Layout.APPEND}, None),
     ],
 )
-def test_another_layout_or_filter_is_noticed_without_new_records(done, wanted, error) -> None:
+def test_another_layout_filter_or_choice_of_columns_is_noticed_without_new_records(done, wanted, error) -> None:
     batch, settings = Batch("rowtide-p.d.t", number=1, **done), Settings("out", "state", **wanted)
     if error is None:
         require_same_rows("d.t", batch, settings)

@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.spark_consumers.errors import StateError
-from rowtide.spark_consumers.state import RENAMES, Batch, ColumnNames, Commit, RowFilter, StateStore, Truncation
+from rowtide.spark_consumers.state import (
+    RENAMES,
+    Batch,
+    ColumnNames,
+    Commit,
+    Projection,
+    RowFilter,
+    StateStore,
+    Truncation,
+)
 from tests.support.memory_files import MemoryFiles
 
 _OFFSETS = st.dictionaries(st.integers(0, 9), st.integers(0, 10**15), max_size=3)
@@ -25,6 +34,8 @@ _BATCHES = st.builds(
     truncation=st.none() | st.builds(Truncation, st.integers(0), st.integers(0)),
     seen=st.dictionaries(st.integers(0, 9), st.lists(st.integers(-(2**63), 2**63 - 1)).map(tuple), max_size=3),
     where=st.none() | st.builds(RowFilter, st.text(), st.dictionaries(st.text(), st.text())),
+    projection=st.none()
+    | st.builds(Projection, st.lists(st.text()).map(tuple), st.lists(st.none() | st.text()).map(tuple)),
     names=st.none() | st.builds(ColumnNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
 )
 
@@ -147,5 +158,6 @@ def test_commits_of_other_writers_have_no_identity(text: str) -> None:
 def test_older_releases_refuse_the_state_of_a_table_whose_rows_they_do_not_know() -> None:
     plain = Batch("a", 1, metadata=("__op",), layout="rows")
     soft, some = replace(plain, layout="soft-delete"), replace(plain, where=RowFilter("a > 1", {"a": "b"}))
-    assert [json.loads(batch.to_json())["version"] for batch in (Batch("a"), plain, soft, some)] == [1, 1, 2, 3]
-    assert [Batch.from_json(batch.to_json()) for batch in (plain, soft, some)] == [plain, soft, some]
+    few = replace(some, projection=Projection(("id", "a"), ("id", None)))
+    assert [json.loads(batch.to_json())["version"] for batch in (Batch("a"), plain, soft, some, few)] == [1, 1, 2, 3, 4]
+    assert [Batch.from_json(batch.to_json()) for batch in (plain, soft, some, few)] == [plain, soft, some, few]

@@ -370,6 +370,15 @@ def test_parquet_and_appended_changes_are_compared(
         spark.sql(f"DELETE FROM delta.`{log / database.name / 'visits'}` WHERE __op = 'c' AND n = 2")
         status, document = report(config, log, "--table", f"{database.name}.visits")
         assert (status, found(document)) == (1, {("visits", "lost", "2", "")})
+        few, job = tmp_path / "few", tmp_path / "few.yaml"
+        job.write_text("tables: [{table: .*orders, columns: id}, {table: .*visits, columns: note}]")
+        update(config, few, "--job", str(job))
+        status, document = report(config, few)
+        assert {one["outcome"] for one in spark_tables(document).values()} == {"equal"}, json.dumps(document)
+        assert spark_tables(document)["orders"]["not_compared"] == {}
+        spark.sql(f"DELETE FROM delta.`{few / database.name / 'orders'}` WHERE id = 7")
+        status, document = report(config, few, "--table", f"{database.name}.orders")
+        assert (status, found(document)) == (1, {("orders", "lost", "7", "")})
         history = tmp_path / "history"
         update(config, history, "--history", "--keyless", "append", "--metadata", "op,pos")
         status, document = report(config, history)

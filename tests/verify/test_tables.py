@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowtide.schema_history.store.topic_reader import Extent
-from rowtide.spark_consumers.state import RowFilter
+from rowtide.spark_consumers.state import Batch, RowFilter
 from rowtide.verify.errors import Undecided
 from rowtide.verify.tables import TableComparison, TableResult
 
@@ -23,7 +23,7 @@ def comparison(policy: str, result: TableResult, where: RowFilter | None = None)
         path="t",
         version=1,
         others=(),
-        batch=SimpleNamespace(offsets={0: 9}, topic_id=None, metadata=(), layout="append", where=where),
+        batch=Batch("a", offsets={0: 9}, layout="append", where=where),
         columns=lambda: COLUMNS,
         rows=lambda _columns: iter([("c", 5, 1, 5, 0)]),
         is_replaced=lambda: False,
