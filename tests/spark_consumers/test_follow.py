@@ -112,6 +112,31 @@ def test_tables_follow_old_and_new_topics(spark: Any, kafka: Any, rows_of: Calla
     assert "was built without --where, and this run is with --where id > 1" in stream.failures[kept.name]
 
 
+@pytest.mark.nightly
+def test_a_table_that_is_built_again_with_a_filter_follows_its_topic(
+    spark: Any, kafka: Any, rows_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    from rowtide.spark_consumers.follow import MicroBatch, TableStream
+    from rowtide.spark_consumers.job import restart_tables
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+    from rowtide.spark_consumers.settings import Settings
+
+    shop, source = Shop(kafka, "filtered", 1), KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap})
+    settings, [topic] = Settings(str(tmp_path), str(tmp_path / "_rowtide"), "filtered"), shop.topics
+    TableStream(spark, source, settings).run({"availableNow": True}, threading.Event())
+    settings, batches = replace(settings, where="id > 9"), list[MicroBatch]()
+    restart_tables(spark, source, settings, ["d.t0"])
+    with following(TableStream(spark, source, settings, report=batches.append)):
+        for changes in (0, 9):
+            shop.change(topic, changes)
+            eventually(
+                lambda: sum(o.records for b in batches for o in b.outcomes) == len(topic.records),
+                "all is applied",
+                SOON,
+            )
+    same_rows(rows_of(str(tmp_path / "d/t0")), [row for row in fold(topic.records) if row["id"] > 9])
+
+
 @pytest.mark.parametrize(
     ("table_format", "kills"),
     [pytest.param(*case, marks=pytest.mark.nightly) for case in [("delta", 1), ("delta", 20), ("iceberg", 20)]],
