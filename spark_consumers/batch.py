@@ -283,8 +283,9 @@ class TableBatch:
                        if group.op == CLAIM_CHECK
                        else "the record has no op: it is not a change event of a table" if group.op is None
                        else f"unknown operation {group.op!r}")
-                    + ". Exclude the topic with --topics, or name the schema registry of Avro and Protobuf with "
-                    "--registry or --config"
+                    + ". Exclude the topic with --topics, remove the transform that unwraps the envelope "
+                    "(ExtractNewRecordState), or name the schema registry of Avro and Protobuf with --registry or "
+                    "--config"
                 )  # fmt: skip
 
     def _apply_with_earlier(

@@ -21,7 +21,9 @@ from rowtide.envelope.json.reader import parse_enveloped
 from rowtide.envelope.protobuf.messages import ProtobufFormat
 from rowtide.envelope.transforms.record import ConnectRecord
 from rowtide.spark_consumers.errors import RegistryError
+from rowtide.spark_consumers.settings import Layout
 from tests.spark_consumers.test_tables_of_recorded_topics import TOPICS
+from tests.support.kafka.change_topics import Topic
 from tests.support.recordings.recorded_tables import Recorded, fold, recorded, same_rows
 
 pytestmark = pytest.mark.spark
@@ -163,6 +165,33 @@ def test_a_message_that_cannot_be_decoded_is_named_and_leaves_the_table_alone(ta
         rows[1]["value"] = b"\0\1"
         [found] = tables(rows, registry).values()
         assert f"topic {topic}, partition 0, offset 1: the value begins with a zero byte, but does not" in found.error
+
+
+@pytest.mark.parametrize("kind", [AvroConverter, pytest.param(ProtobufConverter, marks=pytest.mark.nightly)])
+def test_history_needs_envelopes_in_any_form(tables, rows_of, tmp_path: Path, kind: Any) -> None:
+    from tests.spark_consumers.test_histories import expected, versions
+
+    topic, registry, placeless = Topic("p.d.t", [ID, TEXT], ["id"]), Registry(), Topic("p.d.flat", [ID, TEXT], ["id"])
+    first, second = {"id": 1, "text": "a"}, {"id": 1, "text": None}
+    topic.change("c", None, first, 10)
+    topic.change("u", first, second, 20)
+    topic.change("u", second, first, 20, row=1)
+    topic.change("d", first, None, 30)
+    topic.tombstone({"id": 1})
+    topic.change("c", None, second, 40)
+    # The same row after ExtractNewRecordState.
+    schema = {"type": "struct", "fields": [ID, TEXT], "optional": False}
+    key = {"type": "struct", "fields": [ID], "optional": False}
+    placeless._append(0, placeless._message(key, {"id": 1}), placeless._message(schema, first))
+    converter = kind(registry, NULLS) if kind is ProtobufConverter else kind(registry)
+    schemas = {"p.d.t": described(topic.records)}
+    rows = written([*topic.records, *placeless.records], converter)
+    found = tables(rows, registry, schemas, layout=Layout.HISTORY)
+    assert found["p.d.t"].error is None
+    assert versions(rows_of(str(tmp_path / "p.d.t"))) == expected(topic)
+    assert "topic p.d.flat, partition 0, offset 0" in found["p.d.flat"].error
+    assert "remove the transform that unwraps the envelope (ExtractNewRecordState)" in found["p.d.flat"].error
+    assert not (tmp_path / "p.d.flat").exists()
 
 
 def test_a_schema_that_the_registry_lacks_names_the_first_record(tables, tmp_path: Path) -> None:
