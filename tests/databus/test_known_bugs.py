@@ -3,7 +3,7 @@
 ==========================================================  ============================================================
 bug                                                         test
 ==========================================================  ============================================================
-1. the first event after a dump, or at an explicit         ``test_the_client_of_the_original_loses_nothing_behind``,
+1. the first event after a dump, or at an explicit         ``test_the_client_of_the_original_loses_nothing_after``,
    position, is lost                                        ``test_an_explicit_position_is_inclusive_or_exclusive``,
                                                             ``test_a_dump_comes_first_and_the_first_event_behind``
 2. the offset is saved before the event is processed        ``test_an_acknowledged_event_does_not_come_again``

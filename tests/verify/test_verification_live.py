@@ -388,7 +388,7 @@ def test_what_cannot_be_decided_is_never_equal(tmp_path: Path, mysql_db: Databas
     assert status == 2
     assert "Grant the user SELECT" in document["tables"][0]["reason"]
     config.properties["rowtide.values"] = "debezium"
-    assert "write some values in two ways" in run(config).output
+    assert "spell some values in two ways" in run(config).output
     config.properties["database.password"] = "wrong"
     result = run(config)
     assert result.exit_code == 2

@@ -250,7 +250,7 @@ def test_a_table_gets_a_captured_name_by_a_rename(database: Database, kafka: Kaf
             "UPDATE orders SET ver = 499 WHERE id = 2",
         )
         with connector.load("orders"):
-            worker.wait_for_log(f"{database.name}.orders: {NEW}. An incremental snapshot reads the rows")
+            worker.wait_for_log(f"{database.name}.orders: {NEW}. An incremental snapshot reads their existing rows")
             connector.chunk_stored(worker)
             unread = [f"{database.name}.orders_log", f"{database.name}.orders"]
             eventually(lambda: worker.health()["unread_tables"] == unread, "/health names them")

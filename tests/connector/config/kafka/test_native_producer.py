@@ -86,7 +86,7 @@ def test_all_problems_are_reported_together_by_the_names_of_their_properties() -
     }
     problems = found(given | NATIVE)
     assert problems.keys() == given.keys() - {"security.protocol", "producer.override.acks"} | {"producer.override"}
-    assert "only has murmur2_random, not random" in problems["producer.override.partitioner"]
+    assert "only supports murmur2_random, not random" in problems["producer.override.partitioner"]
     assert "not GSSAPI" in problems["sasl.mechanism"]
 
 
