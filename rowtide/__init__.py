@@ -173,10 +173,9 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("rowtide"):
             raise
-        raise ModuleNotFoundError(
-            f"rowtide.{name} needs the package {error.name}, which is not installed: pip install 'rowtide[connector]'",
-            name=error.name,
-        ) from error
+        from rowtide.errors import needs_package  # noqa: PLC0415
+
+        raise ModuleNotFoundError(f"rowtide.{name} {needs_package(error, 'connector')}", name=error.name) from error
     globals()[name] = value
     return value
 

@@ -1,4 +1,4 @@
-"""The base class of the errors of all packages, which imports none of them."""
+"""What the errors of all packages have in common: their base class, and the text about a missing package."""
 
 
 class ConnectorError(Exception):
@@ -7,6 +7,11 @@ class ConnectorError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Make every error picklable, whatever its constructor takes: other processes get its text and attributes."""
         return _restored, (type(self), self.args, self.__dict__)
+
+
+def needs_package(missing: ModuleNotFoundError, extra: str) -> str:
+    """Return the part of an error that names a package which is not installed, and the extra that installs it."""
+    return f"needs the package {missing.name}, which is not installed: pip install 'rowtide[{extra}]'"
 
 
 def _restored(kind: type[ConnectorError], args: tuple[object, ...], state: dict[str, object]) -> ConnectorError:

@@ -7,6 +7,7 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, running
 from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.errors import needs_package
 
 
 def package_findings(config: Configuration) -> Iterator[Finding]:
@@ -15,9 +16,10 @@ def package_findings(config: Configuration) -> Iterator[Finding]:
         try:
             import_module(f"rowtide.connector.{module}")
         except (ModuleNotFoundError, DeliveryError) as error:
-            missing = getattr(error.__cause__ or error, "name", None)  # a sink names its package in an error of its own
-            message = f"needs the package {missing}, which is not installed: pip install 'rowtide[{extra}]'"
-            yield Finding(Severity.ERROR, name, message)
+            missing = error.__cause__ or error  # a sink wraps the error
+            if not isinstance(missing, ModuleNotFoundError):
+                raise
+            yield Finding(Severity.ERROR, name, needs_package(missing, extra))
 
 
 def _extras(config: Configuration) -> Iterator[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.delivery_loop import Sent
 from rowtide.connector.errors import ConnectorError
 from rowtide.envelope.table import TableSchema
+from rowtide.errors import needs_package
 
 __all__ = ["Lineage", "TelemetryError", "Tracing", "lineage", "tracing"]
 
@@ -41,10 +42,7 @@ def tracing(config: Configuration) -> Tracing:
     try:
         from rowtide.connector.telemetry.spans import Spans, flush  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
-        raise TelemetryError(
-            f"rowtide.opentelemetry.enabled=true needs the package {missing.name}, which is not installed: pip install "
-            "'rowtide[otel]'"
-        ) from missing
+        raise TelemetryError(f"rowtide.opentelemetry.enabled=true {needs_package(missing, 'otel')}") from missing
     return Tracing(Spans(config).acknowledged, flush)
 
 
@@ -96,7 +94,6 @@ def lineage(config: Configuration, run_id: str) -> Lineage | None:
         from rowtide.connector.telemetry.open_lineage import OpenLineage  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         raise TelemetryError(
-            f"openlineage.integration.enabled=true needs the package {missing.name}, which is not installed: pip "
-            "install 'rowtide[openlineage]'"
+            f"openlineage.integration.enabled=true {needs_package(missing, 'openlineage')}"
         ) from missing
     return OpenLineage(config, run_id)

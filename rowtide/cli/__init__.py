@@ -170,9 +170,9 @@ def nearest(name: str) -> str | None:
 
 def missing(error: ModuleNotFoundError, command: str, extra: str) -> click.ClickException:
     """Return the error for a package that is not installed."""
-    return click.ClickException(
-        f"'rowtide {command}' needs the package {error.name}, which is not installed: pip install 'rowtide[{extra}]'"
-    )
+    from rowtide.errors import needs_package  # noqa: PLC0415 - only then
+
+    return click.ClickException(f"'rowtide {command}' {needs_package(error, extra)}")
 
 
 def show_version(ctx: click.Context, _option: click.Parameter, value: bool) -> None:

@@ -5,15 +5,15 @@ follows the stream, ``structures`` has the tables at every position, ``rows`` an
 ``events`` makes the events, ``settings`` translates the settings of the connection.
 """
 
+from rowtide.errors import needs_package
+
 try:
     from rowtide.mysql_replication.reader import BinLogStreamReader
 except ModuleNotFoundError as error:
     if (error.name or "").startswith("rowtide"):
         raise
     raise ModuleNotFoundError(
-        f"rowtide.mysql_replication needs the package {error.name}, which is not installed: "
-        "pip install 'rowtide[mysql-replication]'",
-        name=error.name,
+        f"rowtide.mysql_replication {needs_package(error, 'mysql-replication')}", name=error.name
     ) from error
 
 __all__ = ["BinLogStreamReader"]

@@ -23,6 +23,7 @@ from rowtide.connector.delivery.tables.sink import shown
 from rowtide.connector.delivery.tables.store import OURS
 from rowtide.connector.delivery.tables.type_changes import Decimals, Fitting
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.errors import needs_package
 from rowtide.schema_history.model import Column, TableId
 from rowtide.synced_files import replace_file, sync_folder
 
@@ -36,9 +37,7 @@ try:
     from rowtide.connector.delivery.tables.arrow_rows import arrow_rows
     from rowtide.connector.records.arrow_values import arrow_type, fitting
 except ModuleNotFoundError as missing:
-    raise DeliveryError(
-        f"the sink delta needs the package {missing.name}, which is not installed: pip install 'rowtide[delta]'"
-    ) from missing
+    raise DeliveryError(f"the sink delta {needs_package(missing, 'delta')}") from missing
 
 OWN = "_rowtide"
 """The directory of the sink's own files."""

@@ -12,6 +12,7 @@ from rowtide.connector.delivery.tables.sink import shown
 from rowtide.connector.delivery.tables.store import OURS
 from rowtide.connector.delivery.tables.type_changes import Decimals, Fitting
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.errors import needs_package
 from rowtide.schema_history.model import Column, TableId
 
 try:
@@ -21,9 +22,7 @@ try:
     from rowtide.connector.delivery.tables.arrow_rows import arrow_rows
     from rowtide.connector.records.arrow_values import arrow_type
 except ModuleNotFoundError as missing:
-    raise DeliveryError(
-        f"the sink duckdb needs the package {missing.name}, which is not installed: pip install 'rowtide[duckdb]'"
-    ) from missing
+    raise DeliveryError(f"the sink duckdb {needs_package(missing, 'duckdb')}") from missing
 
 OWN = "_rowtide"
 """The schema of the sink's own tables."""
