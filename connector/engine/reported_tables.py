@@ -1,5 +1,6 @@
 """Reports the captured tables and their topics to OpenLineage, again whenever a statement changes their structure."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -11,6 +12,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.telemetry import Lineage
 from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.catalog.tables import Tables
+from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames
 
 _TOPICS_S = 10.0
@@ -46,6 +48,7 @@ class ReportedTables:
         self._clock = clock
         self._transformed = settings.transforms is not None and bool(settings.transforms.chain.steps)
         self._changes = -1
+        self._reported: dict[TableId, Table] = {}
         self._look_at = clock() + _TOPICS_S
 
     @property
@@ -62,25 +65,23 @@ class ReportedTables:
         """Report what is new."""
         if self._changes != self._tables.changes:
             self._changes = self._tables.changes
-            self._lineage.tables(self._captured(), topics=self._sent is not None and not self._transformed)
+            self._lineage.tables(self._changed(), topics=self._sent is not None and not self._transformed)
         if self._transformed and self._sent is not None:
             self._look_at = self._clock() + _TOPICS_S
             self._lineage.topics(self._sent())
 
-    def _captured(self) -> Iterator[TableSchema]:
+    def _changed(self) -> Iterator[TableSchema]:
+        """Yield the captured tables whose structure has changed since the last report: a schema takes time to make."""
         settings, names = self._settings, CapturedNames(self._settings.tables, self._tables.exists)
         for found in self._tables.names():
             database, name = found.database, found.table
             table = self._tables.table(database, name) if names.captures(database, name) else None
-            if table is not None:
-                topic, augment = (
-                    settings.naming.data_change(database, name),
-                    settings.naming.key_augment(database, name),
-                )
-                try:
-                    yield table_schema(table, topic, settings.rules, "stream", _unreported, augment)
-                except SchemaError:
-                    continue  # its rows are a separate error
+            if table is None or self._reported.get(found) is table:
+                continue
+            self._reported[found] = table
+            topic, augment = settings.naming.data_change(database, name), settings.naming.key_augment(database, name)
+            with contextlib.suppress(SchemaError):  # its rows are a separate error
+                yield table_schema(table, topic, settings.rules, "stream", _unreported, augment)
 
 
 def _unreported(*_unknown: object) -> None:

@@ -79,7 +79,13 @@ class OpenLineage:
         self._config = config
         self._client = _client(config)
         self._job = _job(config)
-        self._run = Run(run_id)
+        self._run_id = run_id
+        self._run_facets: dict[str, RunFacet] = {
+            "processing_engine": ProcessingEngineRunFacet(__version__, "rowtide", adapter_version, producer=_PRODUCER),
+            _CONFIG: DebeziumConfigFacet(
+                configs=[f"{name}={value}" for name, value in config.masked_properties().items()], producer=_PRODUCER
+            ),
+        }
         self._described: dict[tuple[str, str], object] = {}
         self._waiting: queue.Queue[RunEvent | None] = queue.Queue(_MOST_WAITING)
         self._over = False
@@ -160,20 +166,14 @@ class OpenLineage:
         return f"kafka://{servers.partition(',')[0].strip()}"
 
     def _put(self, state: RunState, error: BaseException | None = None, **datasets: Any) -> None:
-        facets: dict[str, RunFacet] = {
-            "processing_engine": ProcessingEngineRunFacet(__version__, "rowtide", adapter_version, producer=_PRODUCER),
-            _CONFIG: DebeziumConfigFacet(
-                configs=[f"{name}={value}" for name, value in self._config.masked_properties().items()],
-                producer=_PRODUCER,
-            ),
-        }
+        facets = dict(self._run_facets)
         if error is not None:
             trace = "".join(traceback.format_exception(error))
             facets["errorMessage"] = ErrorMessageRunFacet(str(error), "Python", trace, producer=_PRODUCER)
         event = RunEvent(
             eventTime=datetime.now(UTC).isoformat(),
             producer=_PRODUCER,
-            run=Run(self._run.runId, facets),
+            run=Run(self._run_id, facets),
             job=self._job,
             eventType=state,
             inputs=datasets.get("inputs", []),

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from http import HTTPStatus
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -278,8 +279,7 @@ def entry(worker: Handler) -> Handler:
     Args:
         worker: serves the resource.
     """
-    page = next(body for name, _, body in _files() if name == "index.html")
-    serve = _served("text/html", page)
+    serve = _served("text/html", (_folder() / "index.html").read_bytes())
 
     async def root(request: web.Request) -> web.StreamResponse:
         wants_page = "text/html" in request.headers.get("Accept", "")
@@ -290,9 +290,13 @@ def entry(worker: Handler) -> Handler:
     return root
 
 
+def _folder() -> Traversable:
+    return resources.files(__package__) / "static"
+
+
 def _files() -> Sequence[tuple[str, str, bytes]]:
     """Return the names, types and contents of the page's files."""
-    folder = resources.files(__package__) / "static"
+    folder = _folder()
     found = [(file.name, _KINDS.get(f".{file.name.rpartition('.')[2]}")) for file in folder.iterdir()]
     return [(name, kind, (folder / name).read_bytes()) for name, kind in sorted(found) if kind is not None]
 
