@@ -81,7 +81,7 @@ static bool begin_piece(Room *room) {
     return ok;
 }
 
-/* Moves the parts after the text; returns the size of the piece, 0 with an exception if there is no room. */
+/* Moves the parts after the text; returns the size of the piece, 0 with an exception if there is no space. */
 static size_t end_piece(Room *room, const Py_buffer *memory) {
     if (!end_part(room, room->text, 0)) {
         return 0;

@@ -102,7 +102,7 @@ static byte *put_bytes(byte *to, PyObject *bytes) {
     return put_field(to, bytes == Py_None ? NULL : PyBytes_AS_STRING(bytes), stored_size(bytes));
 }
 
-/* Make room for `more` bytes after the first `size`; false: an exception is set. */
+/* Make space for `more` bytes after the first `size`; false: an exception is set. */
 static bool reserve(byte **data, size_t *room, size_t size, uint64_t more) {
     if (more <= *room - size) {
         return true;

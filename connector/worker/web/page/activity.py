@@ -28,7 +28,7 @@ class Point:
         lag_s: the lag at the end, in seconds; ``None`` if not known.
         server: the part of the time in which the reader waited for the server, 0 to 1; ``None`` if it does not run.
         decoding: the same for decoding; the three add up to 1.
-        sink: the same for waiting for room in the queue, because the sink is slower.
+        sink: the same for waiting for space in the queue, because the sink is slower.
     """
 
     at: float

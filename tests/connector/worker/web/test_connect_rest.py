@@ -562,7 +562,7 @@ def test_a_level_for_all_workers() -> None:
         ("http://worker.example:8080", "worker.example:6066", 403),
         ("http://worker.example", "worker.example:6066", 403),
         ("https://worker.example", "worker.example:443", None),
-        ("https://worker.example:8443", "worker.example", None),  # behind a proxy that does not say the port
+        ("https://worker.example:8443", "worker.example", None),  # behind a proxy that does not pass the port on
         ("http://worker.example:6066", "worker.example:x", 403),
     ],
 )
