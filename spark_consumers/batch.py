@@ -21,7 +21,6 @@ from rowtide.spark_consumers.errors import (
     LayoutError,
     NotAnEnvelopeError,
     PlacingColumnError,
-    RowFilterError,
     SettingsError,
     SharedTopicError,
     UnorderedError,
@@ -90,6 +89,7 @@ from rowtide.spark_consumers.rows.row_filter import (
     matching_images,
     of_former_names,
     require_filter,
+    require_same_filter,
     with_match,
 )
 from rowtide.spark_consumers.settings import (
@@ -644,9 +644,9 @@ class TableBatch:
             SettingsError: the filter cannot be used.
         """
         name, evolution, wanted = str(self.outcome.name), schemas.evolution, self.settings.where
-        found, stored = batch.where, None if batch.where is None else batch.where.sql
-        if evolution.before is not None and stored != wanted:
-            raise RowFilterError(name, stored, wanted)
+        found = batch.where
+        if evolution.before is not None:
+            require_same_filter(name, found, wanted)
         if wanted is None or not evolution.after:
             return found
         own = {*schemas.row_columns}

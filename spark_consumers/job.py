@@ -55,6 +55,7 @@ from rowtide.spark_consumers.messages.registered import RegisteredSource, undeco
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
 from rowtide.spark_consumers.rows.projection import require_same_columns
+from rowtide.spark_consumers.rows.row_filter import require_same_filter
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings, require_filtered
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
@@ -458,11 +459,9 @@ def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
     may_be_log = done.layout == Layout.APPEND and settings.keyless is Keyless.APPEND  # depends on the records' keys
     if done.layout not in (None, settings.layout) and not may_be_log:
         raise LayoutError(table, done.layout, settings.layout)
-    stored = None if done.where is None else done.where.sql
     if done.columns is None and done.layout is None:
         return
-    if stored != settings.where:
-        raise RowFilterError(table, stored, settings.where)
+    require_same_filter(table, done.where, settings.where)
     require_same_columns(table, done.projection, settings.columns)
 
 

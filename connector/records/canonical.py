@@ -10,7 +10,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any
 
@@ -155,6 +155,11 @@ def are_of_one_kind(one: str, other: str) -> bool:
 def _number(text: str) -> Decimal | float:
     found = Decimal(text[1:])
     return float(found) if text[0] == "f" else found
+
+
+def shown_values(row: Mapping[str, str]) -> str:
+    """Return the columns and values of a row in reports: ``id=1, name="a"``."""
+    return ", ".join(f"{name}={shown(text)}" for name, text in row.items())
 
 
 def shown(text: str) -> str:

@@ -16,7 +16,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.model import JsonConverterConfig, ProtobufConverterConfig
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
 from rowtide.connector.engine.wiring import history_source, offset_store
-from rowtide.connector.records.canonical import shown
+from rowtide.connector.records.canonical import shown, shown_values
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.source.server_queries import DENIED
 from rowtide.decoder.decoder import Decoder
@@ -317,7 +317,7 @@ def _table_json(result: Result) -> dict[str, Any]:
 
 
 def _key_json(result: Result, key: Key | None) -> Mapping[str, str | None] | None:
-    return None if key is None else _row_json(dict(zip(result.key_names, key, strict=False)))
+    return None if key is None else _row_json(_named(result, key))
 
 
 def _spark_json(one: TableResult) -> dict[str, Any]:
@@ -414,7 +414,7 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
     if result.sent_again:
         yield f"  sent again in their new form: {result.sent_again:,} rows"
     for one in result.repaired[:limit]:
-        yield f"    {one.kind}: {_key_text(one)}: {_meaning(one, result.other)}"
+        yield f"    {one.kind}: {shown_values(one.key)}: {_meaning(one, result.other)}"
     for one in result.differences[:limit]:
         yield from _difference_lines(one, result.other)
     for signal in result.signals:
@@ -435,11 +435,12 @@ def _range_lines(result: Result) -> Iterator[str]:
         if one.first is None or one.last is None:
             yield f"    {kinds}: only in the topic"
         else:
-            yield f"    {kinds}: from {_shown_key(result, one.first)} to {_shown_key(result, one.last)}"
+            first, last = (shown_values(_named(result, key)) for key in (one.first, one.last))
+            yield f"    {kinds}: from {first} to {last}"
 
 
-def _shown_key(result: Result, key: Key) -> str:
-    return ", ".join(f"{name}={shown(text)}" for name, text in zip(result.key_names, key, strict=False))
+def _named(result: Result, key: Key) -> dict[str, str]:
+    return dict(zip(result.key_names, key, strict=False))
 
 
 def _at(result: Result) -> str:
@@ -456,13 +457,9 @@ def _meaning(one: RowDifference, other: str) -> str:
             return "the source does not have the row"
 
 
-def _key_text(one: RowDifference) -> str:
-    return ", ".join(f"{name}={shown(text)}" for name, text in one.key.items())
-
-
 def _difference_lines(one: RowDifference, other: str) -> Iterator[str]:
     copies = f" ({one.copies} copies)" if one.copies > 1 else ""
-    yield f"  {one.kind}: {_key_text(one)}{copies}: {_meaning(one, other)}"
+    yield f"  {one.kind}: {shown_values(one.key)}{copies}: {_meaning(one, other)}"
     names = one.columns or [name for name in (one.source or one.topic or {}) if name not in one.key]
     for side, row in (("source", one.source), (other, one.topic)):
         if row is not None and names:
@@ -513,7 +510,7 @@ _IN_TABLE: Mapping[str, Callable[[TableDifference], str]] = {
 
 
 def _spark_difference_lines(one: TableDifference) -> Iterator[str]:
-    key = ", ".join(f"{name}={shown(text)}" for name, text in one.key.items()) or ", ".join(one.columns)
+    key = shown_values(one.key) or ", ".join(one.columns)
     copies = f" ({one.copies} copies)" if one.copies > 1 and one.kind != "doubled" else ""
     yield f"    {one.kind}: {key}{copies}: {_IN_TABLE[one.kind](one)}"
     names = one.columns or [name for name in (one.topic or one.table or {}) if name not in one.key]

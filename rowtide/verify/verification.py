@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from rowtide.connector.records.canonical import UNKNOWN, shown
+from rowtide.connector.records.canonical import UNKNOWN, shown_values
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.decoder.decoder import Decoder
@@ -311,7 +311,7 @@ class TableVerification:
         rows = ((key, copies) for key, _, copies in fold.doubled())
         if (first := next(rows, None)) is not None:
             number = first[1] + sum(copies for _, copies in rows)
-            key = ", ".join(f"{name}={shown(text)}" for name, text in self._named(first[0]).items())
+            key = shown_values(self._named(first[0]))
             raise Undecided(
                 f"{number:,} rows of the source share the key of their records with another row, such as {key}, so "
                 "consumers have only one of them. rowtide check names the settings that give different values the same "

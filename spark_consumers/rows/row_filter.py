@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.errors import SettingsError
+from rowtide.spark_consumers.errors import RowFilterError, SettingsError
 from rowtide.spark_consumers.messages.versions import ValueVersion
 from rowtide.spark_consumers.rows.evolution import Columns
 from rowtide.spark_consumers.state import RowFilter
@@ -22,6 +22,17 @@ MATCHES = "_rowtide_matches"
 """The column that says whether a row matches."""
 _NOT_OF_A_ROW = ("Current", "Now", "LocalTimestamp")
 """How the names of Spark's expressions begin whose value depends on the time, the session or the user."""
+
+
+def require_same_filter(table: str, found: RowFilter | None, wanted: str | None) -> None:
+    """Require that a table was built with the filter of this run.
+
+    Raises:
+        RowFilterError: its rows are those of another one.
+    """
+    stored = None if found is None else found.sql
+    if stored != wanted:
+        raise RowFilterError(table, stored, wanted)
 
 
 def after_renames(found: RowFilter, names: Mapping[str, str]) -> RowFilter:
