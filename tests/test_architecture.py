@@ -41,7 +41,7 @@ LAYERS = {
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"
     ),
-    "rowtide_demo": "__main__ scenario steps connector_properties topic_watch checksums shop runtime errors",
+    "rowtide_demo": "__main__ scenario steps connector_properties topic_watch shop runtime errors",
     "rowtide_stack": "__main__ servers runners programs ports errors",
 }
 """The modules and packages right under a package, from top to bottom. Each may import those that follow it."""

@@ -24,8 +24,8 @@ def main(rows: int, *, keep: bool, canal: bool, avro: bool) -> None:
     """Copy a shop's tables from MySQL through Kafka to Delta tables, and prove that nothing is lost.
 
     Starts MySQL and Kafka, fills the tables, runs rowtide (first the snapshot, then streaming while the tables change),
-    builds Delta tables from the topics with Spark, and compares every column of every table with MySQL. At the end, or
-    after Ctrl-C, all programs are stopped and their data is removed.
+    builds Delta tables from the topics with Spark, and compares every row in MySQL, Kafka and the tables. At the end,
+    or after Ctrl-C, all programs are stopped and their data is removed.
     """
     if canal and avro:
         raise click.UsageError("--canal and --avro cannot be used together: Canal's messages are JSON")

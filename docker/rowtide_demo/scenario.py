@@ -133,7 +133,7 @@ def _run_steps(context: Context, *, keep: bool, avro: bool) -> None:
         worker = snapshot(context, watch)
         change(context, mysql, worker, watch)
     make_tables(context)
-    prove(context, mysql)
+    prove(context)
     screen.print()
     context.results.show(screen)
     screen.print()

@@ -1,14 +1,20 @@
-"""The initial rows of the shop, generated deterministically from its sizes."""
+"""The initial rows of the shop, generated deterministically from its sizes, and their insertion into MySQL."""
 
 import datetime as dt
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
 
 from rowtide_demo.shop import sample_text
-from rowtide_demo.shop.schema import Sizes
+from rowtide_demo.shop.schema import DATABASE, TABLES, Sizes, create_statements
 
-__all__ = ["COLUMNS", "Row", "generate_rows", "new_customer", "new_line", "new_order", "sku"]
+if TYPE_CHECKING:
+    from pymysql import Connection
+    from pymysql.cursors import Cursor
+
+__all__ = ["COLUMNS", "Row", "generate_rows", "insert", "load", "new_customer", "new_line", "new_order", "sku"]
 
 Row = tuple[object, ...]
 
@@ -23,6 +29,7 @@ COLUMNS = {
 """The columns of each table, in the order of the values of a `Row`."""
 
 _SEED = 20250131
+_BATCH = 1000  # rows of a statement: below max_allowed_packet, and more are not faster
 _EPOCH = dt.datetime(2018, 1, 1)  # noqa: DTZ001 - DATETIME and, with a session in UTC, TIMESTAMP have no zone
 _TEN_YEARS = 10 * 365 * 24 * 3600
 _INTERESTS = ("books", "garden", "music", "sport", "travel")
@@ -164,3 +171,28 @@ def _attributes(rng: random.Random) -> str:
         {"size": size, "labels": labels, 'quote " and \\': rng.randrange(-(2**62), 2**62), "empty": {}, "none": []},
         ensure_ascii=bool(rng.randrange(2)),
     )
+
+
+def load(connection: "Connection[Cursor]", sizes: Sizes, report: Callable[[int], None]) -> None:
+    """Create the database and its rows; ``report`` is called with the number of rows after each statement."""
+    done = 0
+    with connection.cursor() as cursor:
+        for statement in create_statements():
+            cursor.execute(statement)
+        for table in TABLES:
+            for rows in _batches(generate_rows(table, sizes)):
+                insert(cursor, table, rows)
+                done += len(rows)
+                report(done)
+
+
+def insert(cursor: "Cursor", table: str, rows: Iterable[Row], database: str = DATABASE) -> int:
+    """Insert all rows with one statement, and return their number."""
+    columns = COLUMNS[table].split()
+    values = ", ".join(cursor.mogrify(f"({', '.join(['%s'] * len(columns))})", row) for row in rows)
+    return cursor.execute(f"INSERT INTO {database}.{table} ({', '.join(columns)}) VALUES {values}")
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while batch := list(islice(rows, _BATCH)):
+        yield batch

@@ -1,7 +1,7 @@
 """The transactions that change the shop while rowtide streams; the same in every run.
 
 Each day has a few transactions: orders are placed, paid and cancelled, stock and prices change, customers move. Halfway
-through, the table of customers gets a column and some products get a new key.
+through, the table of customers gets a column with a value for each customer, and some products get a new key.
 """
 
 import random
@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rowtide_demo.shop import sample_text
-from rowtide_demo.shop.loading import insert
-from rowtide_demo.shop.rows import new_customer, new_line, new_order, sku
+from rowtide_demo.shop.rows import insert, new_customer, new_line, new_order, sku
 from rowtide_demo.shop.schema import Sizes
 
 if TYPE_CHECKING:
@@ -56,6 +55,7 @@ class Workload:
                 if day == days // 2:
                     cursor.execute(ALTER)
                     self._altered = True
+                    self._transaction(cursor, self._points)
                     self._transaction(cursor, self._new_keys)
                 for part in (self._orders, self._payments, self._cancellation, self._customers, self._stock):
                     self._transaction(cursor, part)
@@ -132,6 +132,10 @@ class Workload:
         first = self._order()
         sale = "UPDATE shop.order_lines SET price = price * 0.9, gift = NOT gift WHERE order_id BETWEEN %s AND %s"
         self._change(cursor, "order_lines", "update", sale, first, first + 100)
+
+    def _points(self, cursor: "Cursor") -> None:
+        """Give the new column a value in every row. Without this, old records would not show it."""
+        self._change(cursor, "customers", "update", "UPDATE shop.customers SET points = 101 + MOD(id, 400)")
 
     def _new_keys(self, cursor: "Cursor") -> None:
         last = sku(max(3, self._sizes.products // 50))

@@ -4,13 +4,13 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, TopicPartition
 from rowtide_stack import Kafka, MySQL
 
-from rowtide_demo.checksums.mysql import Structure, columns_of
 from rowtide_demo.connector_properties import canal_files
 from rowtide_demo.errors import DemoError
 from rowtide_demo.runtime.child_process import ChildProcess
@@ -19,6 +19,10 @@ from rowtide_demo.shop.workload import Workload
 from rowtide_demo.steps.context import Context
 from rowtide_demo.steps.preparation import UTC
 from rowtide_demo.steps.streaming import run_workload
+
+if TYPE_CHECKING:
+    from pymysql import Connection
+    from pymysql.cursors import Cursor
 
 __all__ = ["FlatTables", "change_with_canal", "load_with_canal", "prove_with_canal"]
 
@@ -138,7 +142,7 @@ def prove_with_canal(context: Context, mysql: MySQL, found: FlatTables) -> None:
     """
     count = 0
     with context.screen.step("proof") as step, mysql.connect(init_command=UTC) as connection:
-        structure = columns_of(connection, DATABASE)
+        structure = _columns(connection)
         for table, rows in found.tables.items():
             step.update(table)
             with connection.cursor() as cursor:
@@ -158,6 +162,32 @@ def prove_with_canal(context: Context, mysql: MySQL, found: FlatTables) -> None:
                         )
             count += len(rows) * len(names)
         step.result = f"all {count:,} values are those of MySQL"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its ``DATA_TYPE`` in information_schema, and whether it is part of the primary key."""
+
+    name: str
+    type: str
+    key: bool
+
+
+Structure = dict[str, list[Column]]
+"""The columns of each table, in order."""
+
+
+def _columns(connection: "Connection[Cursor]") -> Structure:
+    found: Structure = {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, column_name, data_type, column_key FROM information_schema.columns "
+            "WHERE table_schema = %s ORDER BY table_name, ordinal_position",
+            (DATABASE,),
+        )
+        for table, name, data_type, key in cursor.fetchall():
+            found.setdefault(table, []).append(Column(name, data_type, key == "PRI"))
+    return found
 
 
 _NUMBERS = {"enum", "set", "bit"}

@@ -5,7 +5,7 @@ from rowtide_stack.programs import catalogue
 from rowtide_stack.runners.runner import provider
 
 from rowtide_demo.connector_properties import create_account, properties
-from rowtide_demo.shop.loading import load
+from rowtide_demo.shop.rows import load
 from rowtide_demo.shop.schema import TABLES
 from rowtide_demo.steps.context import Context
 

@@ -1,19 +1,15 @@
-"""The steps with Spark: ``rowtide tables``, then the comparison with MySQL."""
+"""The steps with Spark: ``rowtide tables``, then ``rowtide verify``."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from rowtide_stack import MySQL, spark_jars
+from rowtide_stack import spark_jars
 from rowtide_stack.programs.host import java
 
-from rowtide_demo.checksums.comparison import TableChecksum, compare, from_json
-from rowtide_demo.checksums.mysql import checksums_in_mysql, columns_of
 from rowtide_demo.errors import DemoError
 from rowtide_demo.shop.schema import DATABASE, TABLES
 from rowtide_demo.steps.context import Context
-from rowtide_demo.steps.preparation import UTC
 
 __all__ = ["environment", "make_tables", "prove", "tables_command"]
 
@@ -55,10 +51,15 @@ def environment(folder: Path) -> dict[str, str]:
 
 def tables_command(context: Context) -> list[str]:
     """Return the command ``rowtide tables`` for the topics of the demo."""
-    options = [("--config", context.config), ("--output", context.folder / "tables"), ("--jars", jars())]
+    return _command(context, "tables")
+
+
+def _command(context: Context, name: str) -> list[str]:
+    folder = {"tables": "--output", "verify": "--tables"}[name]
+    options = [("--config", context.config), (folder, context.folder / "tables"), ("--jars", jars())]
     options.append(("--master", MASTER))
     options += [("--spark-conf", f"{name}={value}") for name, value in settings(context).items()]
-    return [str(context.rowtide), "tables", *(str(word) for option in options for word in option)]
+    return [str(context.rowtide), name, *(str(word) for option in options for word in option)]
 
 
 def make_tables(context: Context) -> None:
@@ -85,45 +86,24 @@ def _outcomes(context: Context) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines if line.startswith('{"table"') and line.endswith("}")]
 
 
-def prove(context: Context, mysql: MySQL) -> None:
-    """Compare the number of rows of every table, and the NULLs and checksum of every column.
+def prove(context: Context) -> None:
+    """Compare every row of every table in MySQL with Kafka, and in Kafka with Spark.
 
     Raises:
-        DemoError: there are differences. The message lists all of them.
+        DemoError: a table is different, or could not be compared. The message has the end of the report.
     """
     with context.screen.step("proof") as step:
-        with mysql.connect(init_command=UTC) as connection:
-            structure = columns_of(connection, DATABASE)
-            request = {
-                "jars": jars(),
-                "master": MASTER,
-                "settings": settings(context),
-                "tables": {
-                    name: {
-                        "path": str(context.folder / "tables" / DATABASE / name),
-                        "columns": [[c.name, c.type, c.size, c.key] for c in columns],
-                    }
-                    for name, columns in structure.items()
-                },
-            }
-            path = context.folder / "proof.json"
-            path.write_text(json.dumps(request))
-            argv = [sys.executable, "-m", "rowtide_demo.checksums.spark", str(path)]
-            spark = context.start("the proof", argv, environment(context.folder))
-            step.update("checksums in MySQL and in Spark")
-            expected = checksums_in_mysql(connection, DATABASE, structure)
-            context.finish(spark)
-        result = [line for line in context.log("proof").read_text().splitlines() if line.startswith("{")]
-        _compare(context, expected, from_json(json.loads(result[-1])))
-        columns = sum(len(table.columns) for table in expected.values())
-        step.result = f"{len(expected)} tables, {columns} columns: rows, NULLs and checksums are equal"
-
-
-def _compare(context: Context, mysql: dict[str, TableChecksum], spark: dict[str, TableChecksum]) -> None:
-    wrong = compare(mysql, spark)
-    if wrong:
-        lines = "\n".join(f"  {difference}" for difference in wrong)
-        raise DemoError(f"the tables in Spark differ from those in MySQL:\n{lines}")
-    for name in TABLES:
-        context.results.rows[name] = mysql[name].rows
-        context.results.columns[name] = len(mysql[name].columns)
+        step.update("comparing MySQL, Kafka and Spark")
+        context.finish(
+            context.start("the proof", [*_command(context, "verify"), "--json"], environment(context.folder))
+        )
+        log = context.log("proof").read_text()
+        report = json.loads(log[log.index('{\n  "outcome"') : log.rindex("\n}") + 2])
+        for table in report["tables"]:
+            (spark,) = table["spark_tables"]
+            name = table["table"].removeprefix(f"{DATABASE}.")
+            context.results.rows[name] = [table["source_rows"], table["topic_rows"], spark["table_rows"]]
+        if report["outcome"] != "equal" or set(context.results.rows) != set(TABLES):
+            raise DemoError(f"rowtide verify has not compared all tables: {json.dumps(report)}")
+        rows = sum(source for source, *_ in context.results.rows.values())
+        step.result = f"rowtide verify: {rows:,} rows of {len(TABLES)} tables are equal in MySQL, Kafka and Spark"

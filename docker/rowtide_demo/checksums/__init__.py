@@ -1,1 +1,0 @@
-"""Checksums of every column, computed by MySQL and by Spark, and their comparison."""
