@@ -83,6 +83,7 @@ class Sent(NamedTuple):
     """Records that were given to the sink together.
 
     Attributes:
+        sequence: the number that acknowledges their batches, and those before, in the event store.
         until: the number of messages sent since the start of delivery, with these.
         records: their number.
         size: bytes of their keys and values.
@@ -92,6 +93,7 @@ class Sent(NamedTuple):
         taken_s: when delivery took them from the event store, in seconds since the epoch.
     """
 
+    sequence: int
     until: int
     records: int
     size: int
@@ -154,8 +156,6 @@ class Delivery:
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
-        # Without transactions: the sequence, and the number of messages sent up to it.
-        self._unacknowledged: deque[tuple[int, int]] = deque()
         self._sent: deque[Sent] = deque()  # what the sink has not acknowledged
         self._messages_sent = self._messages_acked = 0
         self._in_snapshot = False
@@ -273,23 +273,27 @@ class Delivery:
         acked = self._messages_sent - self._sink.waiting()
         moved = acked > self._messages_acked
         self._messages_acked = acked
-        while self._unacknowledged and self._unacknowledged[0][1] <= acked:
-            self._store.ack(self._unacknowledged.popleft()[0])
-        self._acknowledged(acked)
-        if self._on_delivered is not None and not self._in_transaction and acked == self._messages_sent:
+        self._release(acked)
+        if self._on_delivered is not None and acked == self._messages_sent:
             self._on_delivered(self._sequence)
         return moved
 
-    def _acknowledged(self, acked: int) -> None:
-        """Count the records among the first ``acked`` messages, by the ages of their changes."""
+    @property
+    def _unacknowledged(self) -> bool:
+        """Whether acknowledgements are awaited. In a transaction, its commit takes their place."""
+        return bool(self._sent) and not self._in_transaction
+
+    def _release(self, acked: int) -> None:
+        """Release the batches of the first ``acked`` messages in the store, and count their records by age."""
         if not self._sent or self._sent[0].until > acked:
             return
         now = self._wall_clock()
         while self._sent and self._sent[0].until <= acked:
             sent = self._sent.popleft()
+            self._store.ack(sent.sequence)
             if sent.ts_ms:
                 self._totals.acknowledged(sent.records, max(0.0, now - sent.ts_ms / 1000))
-            if self._on_acknowledged is not None:
+            if sent.records and self._on_acknowledged is not None:
                 self._on_acknowledged(sent, now)
 
     def _step(self) -> None:
@@ -316,8 +320,10 @@ class Delivery:
 
     def _send(self, taken: Taken[Batch]) -> None:
         batches: Sequence[Batch] = [piece for batch in taken.batches if batch.events for piece in batch.destinations()]
+        last, taken_s = taken.batches[-1], self._wall_clock()
+        topics: dict[str, None] = {}
+        records = size = ts_ms = 0
         if batches:
-            taken_s = self._wall_clock()
             topics = dict.fromkeys(batch.topic for batch in batches)
             new = [topic for topic in topics if topic not in self._known]
             if new:
@@ -328,19 +334,16 @@ class Delivery:
             records, size = self._totals.sent(batches, self._clock())
             self._messages_sent += records
             ts_ms = next((batch.ts_ms for batch in batches if batch.ts_ms), 0)
-            offset = taken.batches[-1].offset
-            self._sent.append(Sent(self._messages_sent, records, size, topics, offset, ts_ms, taken_s))
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence
-        last = taken.batches[-1]
+        self._sent.append(Sent(taken.sequence, self._messages_sent, records, size, topics, last.offset, ts_ms, taken_s))
         if self._in_snapshot and last.offset.snapshot is None:
             self._pending_since = float("-inf")  # store it immediately: without it, a restart repeats the snapshot
         self._in_snapshot = last.offset.snapshot is not None
         self._pending = last.offset
         self._pending_ts_ms = last.ts_ms or self._pending_ts_ms
         if not self._in_transaction:  # nothing to roll back
-            self._unacknowledged.append((taken.sequence, self._messages_sent))
             self._acknowledge()
             self._rollback_offset = self._pending
 
@@ -414,9 +417,7 @@ class Delivery:
             )
             self._pending_since = self._clock()
             return
-        self._store.ack(self._sequence)
-        self._unacknowledged.clear()
-        self._acknowledged(self._messages_sent)
+        self._release(self._messages_sent)
         if self._on_delivered is not None:
             self._on_delivered(self._sequence)
         self._totals.committed(self._pending, self._pending_ts_ms, self._clock() - start)

@@ -21,7 +21,7 @@ from tests.support.network.http_receiver import Receiver, receiver
 from tests.support.processes.worker_process import eventually
 
 OFFSET = SourceOffset("binlog.000007", 1234)
-SENT = Sent(5, 3, 120, ["shop.a", "shop.b"], OFFSET, ts_ms=1_700_000_000_500, taken_s=1.7e9 + 2)
+SENT = Sent(1, 5, 3, 120, ["shop.a", "shop.b"], OFFSET, ts_ms=1_700_000_000_500, taken_s=1.7e9 + 2)
 ACKNOWLEDGED = 1.7e9 + 2.25
 OTEL = {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SDK_DISABLED"}
 
