@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.config.catalogue.property import Flavor
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.filters import CapturedNames
 
 VARIABLES = frozenset(

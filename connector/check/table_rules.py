@@ -7,7 +7,6 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.check.pattern_rules import pattern_findings
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
-from rowtide.connector.config.catalogue.property import Flavor
 from rowtide.connector.config.choices import CascadedChanges, LimitAction
 from rowtide.connector.config.model import ProtobufConverterConfig
 from rowtide.connector.records.lossy_conversions import (
@@ -17,6 +16,7 @@ from rowtide.connector.records.lossy_conversions import (
     active_conversions,
 )
 from rowtide.envelope.settings import ValueSettings
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
-from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
+from rowtide.connector.config.catalogue.property import Family, Property, Status
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.filters import Patterns
 
 Entry = Property[Any] | Family

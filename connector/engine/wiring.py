@@ -38,7 +38,7 @@ from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.compaction.summary_store import FileSummaries, SummaryStore
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.queries.history_source import HistorySource
-from rowtide.schema_history.server.query_event import Flavor, Server
+from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, SchemaHistoryStore
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
@@ -252,7 +252,7 @@ def history_source(config: Configuration) -> HistorySource:
         raise SchemaHistoryError(
             f"the connector {config.name} keeps its schema history in memory only: it is lost at the end of the run"
         )
-    return HistorySource(Server(Flavor(config.flavor.value)), history_store(config, _QUERY_S))
+    return HistorySource(Server(config.flavor), history_store(config, _QUERY_S))
 
 
 def topic_guard(

@@ -17,7 +17,7 @@ from rowtide.connector.config import (
 )
 from rowtide.connector.config.catalogue import connect, connection
 from rowtide.connector.config.catalogue.kinds import integer, long, names, optional, text
-from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import ExactlyOnceSource
 from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.load import Paths
@@ -27,6 +27,7 @@ from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.connector.kafka_producer.connection.errors import NotSupported
 from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings, connection_settings
 from rowtide.connector.worker.validation import password_source_problem
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.settings import BROKER_DEFAULT, TopicSettings
 
 _TOPIC = text(r"[a-zA-Z0-9_.\-]{1,249}", "is not a valid name of a topic")

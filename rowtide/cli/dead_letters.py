@@ -97,7 +97,7 @@ def dead_letters(
             records = _records(reader, letters)
             click.get_binary_stream("stdout").write(whole(records, identity)[1] or b"")
         elif replay:
-            tables = None if structures is None else _structures(structures, Flavor(configuration.flavor.value))
+            tables = None if structures is None else _structures(structures, configuration.flavor)
             with DeadLetterReplay(configuration, letters, reader, tables) as sender:
                 # Another process may have replayed some of them before the producer was opened, which ends the other's
                 # transaction.

@@ -1,11 +1,11 @@
 """The Query event: a statement in the binlog, with everything that determines its effect."""
 
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 
-class Flavor(Enum):
-    """The kind of server."""
+class Flavor(StrEnum):
+    """The kind of server, which also selects the Debezium connector that rowtide is compatible with."""
 
     MYSQL = "mysql"
     MARIADB = "mariadb"

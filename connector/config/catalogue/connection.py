@@ -11,8 +11,9 @@ from rowtide.connector.config.catalogue.kinds import (
     ssl_mode,
     text,
 )
-from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Flavor, Property, Status
+from rowtide.connector.config.catalogue.property import MYSQL_ONLY, Family, Property, Status
 from rowtide.connector.config.choices import Acknowledge
+from rowtide.schema_history.server.query_event import Flavor
 
 TITLE = "Identity and connection"
 

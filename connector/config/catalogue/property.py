@@ -6,15 +6,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from rowtide.connector.config.catalogue.kinds import Kind
+from rowtide.schema_history.server.query_event import Flavor
 
 T = TypeVar("T")
-
-
-class Flavor(enum.StrEnum):
-    """The kind of server, which also selects the Debezium connector that rowtide is compatible with."""
-
-    MYSQL = "mysql"
-    MARIADB = "mariadb"
 
 
 class Status(enum.Enum):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, values
-from rowtide.connector.config.catalogue.property import Flavor, given
+from rowtide.connector.config.catalogue.property import given
 from rowtide.connector.config.choices import (
     Acknowledge,
     BigintUnsignedHandling,
@@ -42,6 +42,7 @@ from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
 from rowtide.envelope.protobuf.messages import ProtobufFormat
 from rowtide.envelope.transforms import Plugin
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.column_rules import ColumnRules
 from rowtide.topics.filters import (
     EVERYTHING,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics, values
-from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary, Values
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
@@ -39,6 +39,7 @@ from rowtide.connector.config.sections.topics import topics_config
 from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.post_processors import RESELECT, post_processors
 from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.java_regex import InvalidPatternError
 
 

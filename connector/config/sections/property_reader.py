@@ -6,9 +6,10 @@ from dataclasses import fields
 from typing import Any, TypeVar
 
 from rowtide.connector.config.catalogue import FAMILIES, PROPERTIES, connect
-from rowtide.connector.config.catalogue.property import Family, Flavor, Property, Status
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.secret import Sanitizer, masked_name
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.java_regex import InvalidPatternError
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from rowtide.connector.config.catalogue import capture, connect, connection, running, snapshot, values
-from rowtide.connector.config.catalogue.property import Flavor, Property
+from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import CascadedChanges, FailureHandling, MirrorRead, SslMode
 from rowtide.connector.config.files.config_providers import names_files
 from rowtide.connector.config.model import (
@@ -21,6 +21,7 @@ from rowtide.connector.config.model.database import DatabaseConfig, Renewal, Rep
 from rowtide.connector.config.model.signals import IncrementalConfig
 from rowtide.connector.config.secret import PasswordSource, Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
+from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.column_rules import ColumnRules, Hash, is_rule_name, parse_rule_name
 from rowtide.topics.filters import (
     ColumnFilter,
