@@ -43,6 +43,8 @@ __all__ = [
 
 
 _DATABASE = re.compile(r"database\.(hostname|port|user|password|ssl\..*|initial\.statements)")
+_KAFKA_S = 10.0
+"""How long to wait for Kafka."""
 _KAFKA = re.compile(r"bootstrap\.servers|(?!database\.)(.*\.)?(security\.protocol|(sasl|ssl)\..*)")
 """The properties without which neither can be connected to."""
 
@@ -72,7 +74,6 @@ def check(
     tables: bool = True,
     thorough: bool = False,
     kafka: bool = True,
-    kafka_timeout: float = 10.0,
 ) -> CheckReport:
     """Check the database and Kafka, as far as the configuration allows connections to them.
 
@@ -83,7 +84,6 @@ def check(
         thorough: whether to query the estimated rows of the tables, and to test the rights in Kafka. A start skips
             this, because it finds the same errors within seconds.
         kafka: whether to check Kafka, if the connector uses it.
-        kafka_timeout: seconds to wait for Kafka.
     """
     wrong = [from_problem(problem) for problem in problems]
     invalid = {finding.subject.partition(" ")[0] for finding in wrong}  # a variable's name may follow
@@ -93,7 +93,7 @@ def check(
     kafka = kafka and config.uses_kafka
     connects = kafka and not any(map(_KAFKA.fullmatch, invalid))
     with ThreadPoolExecutor(1, thread_name_prefix="brokers") as beside:  # Kafka and the database at the same time
-        brokers = beside.submit(broker_findings, config, timeout=kafka_timeout) if connects else None
+        brokers = beside.submit(broker_findings, config, timeout=_KAFKA_S) if connects else None
         if any(map(_DATABASE.fullmatch, invalid)):
             wrong.append(_unchecked("database.hostname", "the database"))
         else:
@@ -106,11 +106,11 @@ def check(
         about_brokers = brokers.result()
         found += about_brokers
         if not errors_in(about_brokers):
-            more, existing = topic_findings(config, known, timeout=kafka_timeout, rights=not thorough)
+            more, existing = topic_findings(config, known, timeout=_KAFKA_S, rights=not thorough)
             found += more
     captured = None if known is None else captured_tables(config, known, existing)
     if thorough and existing is not None:
-        found += access_findings(config, captured or (), existing, timeout=kafka_timeout)
+        found += access_findings(config, captured or (), existing, timeout=_KAFKA_S)
     found += sink_findings(config)
     found += signal_findings(config, facts.tables if facts is not None else None, existing)
     if config.databus.topic is None:

@@ -35,8 +35,8 @@ def _to(facts: ServerFacts) -> str:
     return "FOR" if facts.flavor is Flavor.MARIADB else "TO"
 
 
-def _grant(config: Configuration, privileges: str, where: str = "*.*") -> str:
-    return f"GRANT {privileges} ON {where} TO '{config.database.user}'@'…'"
+def _grant(config: Configuration, privileges: str) -> str:
+    return f"GRANT {privileges} ON *.* TO '{config.database.user}'@'…'"
 
 
 def _replication(config: Configuration, facts: ServerFacts, privileges: Privileges) -> Iterator[Finding]:

@@ -43,9 +43,7 @@ def load(
     return configuration
 
 
-def load_invalid(
-    paths: Paths, environ: Mapping[str, str] = os.environ, more: Mapping[str, str] | None = None
-) -> tuple[Configuration, tuple[Problem, ...]]:
+def load_invalid(paths: Paths, more: Mapping[str, str] | None = None) -> tuple[Configuration, tuple[Problem, ...]]:
     """Load configuration files that may have problems, as ``load`` does.
 
     Returns:
@@ -54,7 +52,7 @@ def load_invalid(
     Raises:
         ConfigurationError: a file cannot be read, or has a syntax error.
     """
-    return _load(paths, environ, (), more or {})
+    return _load(paths, os.environ, (), more or {})
 
 
 def read_properties(

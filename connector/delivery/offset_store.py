@@ -60,8 +60,8 @@ class OffsetStore(Protocol):
 class InMemoryOffsetStore:
     """An offset in memory, for tests and replays; it is lost when the process ends."""
 
-    def __init__(self, offset: SourceOffset | None = None) -> None:
-        self.offset = offset
+    def __init__(self) -> None:
+        self.offset: SourceOffset | None = None
 
     def record(self, offset: SourceOffset | None) -> None:
         """Return ``None``: offsets are not stored in Kafka."""

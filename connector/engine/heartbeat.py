@@ -24,8 +24,6 @@ class HeartbeatRecords:
         settings: topic, prefix and converters.
         interval_s: seconds between heartbeats; 0 for none.
         action: runs ``heartbeat.action.query``, if it is set.
-        clock: returns nanoseconds since the epoch.
-        monotonic: returns seconds of a monotonic clock.
     """
 
     def __init__(
@@ -33,24 +31,20 @@ class HeartbeatRecords:
         settings: PipelineSettings,
         interval_s: float,
         action: Callable[[], None] | None = None,
-        clock: Callable[[], int] = time.time_ns,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._settings = settings
         self._interval = interval_s
         self._action = action
-        self._clock = clock
-        self._monotonic = monotonic
-        self._due = monotonic() + interval_s
+        self._due = time.monotonic() + interval_s
 
     def __call__(self, offset: SourceOffset) -> Batch | None:
         """Return the heartbeat, or ``None`` if none is due."""
-        if not self._interval or self._monotonic() < self._due:
+        if not self._interval or time.monotonic() < self._due:
             return None
-        self._due = self._monotonic() + self._interval
+        self._due = time.monotonic() + self._interval
         if self._action is not None:
             self._action()
-        settings, now = self._settings, self._clock() // 1_000_000
+        settings, now = self._settings, time.time_ns() // 1_000_000
         key = json_message(KEY_SCHEMA, {"serverName": settings.topic_prefix}, settings.keys)
         value = json_message(VALUE_SCHEMA, {"ts_ms": now}, settings.values)
         message = (key, value, ())

@@ -48,7 +48,6 @@ class ConnectorTask:
 
     Args:
         config: the configuration.
-        progress: receives the progress of a snapshot.
         on_end: called once in the task's thread when the task has ended, with the failure if there was one.
         sink: a sink to use instead of ``rowtide.sink``.
         changes: make :class:`~rowtide.connector.records.change.Change` objects from rows.
@@ -66,7 +65,6 @@ class ConnectorTask:
         self,
         config: Configuration,
         *,
-        progress: "Callable[[SnapshotStatus], None] | None" = None,
         on_end: Callable[[BaseException | None], None] = lambda _failure: None,
         sink: RecordSink | None = None,
         changes: bool = False,
@@ -79,7 +77,7 @@ class ConnectorTask:
         self.failure: BaseException | None = None
         self._error: str | None = None
         self.restarts = 0
-        self.snapshot = SnapshotStatus(progress, time.monotonic)
+        self.snapshot = SnapshotStatus(time.monotonic)
         self._signalling = signalling or Signalling()
         self._run_id = run_id()
         self._lineage: Lineage | None = None

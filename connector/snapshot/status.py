@@ -73,37 +73,28 @@ class SnapshotStatus:
     """The progress of snapshots so far: a ``SnapshotProgress``. One thread writes it, any thread may read it.
 
     Args:
-        on_change: called with this object after every change.
         clock: seconds since any moment.
 
     Attributes:
         by_name: the tables whose rows are read by ``db.table``, in the order of reading; empty before a snapshot.
     """
 
-    def __init__(
-        self,
-        on_change: "Callable[[SnapshotStatus], None] | None" = None,
-        clock: Callable[[], float] = lambda: 0.0,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.by_name: Mapping[str, TableProgress] = {}
-        self._on_change = on_change
         self._clock = clock
 
     def tables(self, tables: Sequence[TableId]) -> None:
         """Start with the tables whose rows an initial or a blocking snapshot reads."""
         self.by_name = {str(table): TableProgress() for table in tables}
-        self._changed()
 
     def added(self, names: Iterable[str]) -> None:
         """Report that further tables will be read; finished ones are no longer shown."""
         unfinished = {name: rows for name, rows in self.by_name.items() if not rows.finished}
         self.by_name = unfinished | {name: TableProgress() for name in names}
-        self._changed()
 
     def left(self, names: Collection[str]) -> None:
         """Report that tables are not read, or no longer."""
         self.by_name = {name: rows for name, rows in self.by_name.items() if name not in names}
-        self._changed()
 
     def rows(self, table: TableId | str, done: int, estimated: int | None, *, finished: bool) -> None:
         """Set the progress of a table."""
@@ -111,18 +102,11 @@ class SnapshotStatus:
         if name not in self.by_name:  # a blocking snapshot has come in between
             self.by_name = {**self.by_name, name: TableProgress()}
         self.by_name[name].read(done, estimated, self._clock(), finished=finished)
-        self._changed()
 
     def stuck(self, table: str, problem: str) -> None:
         """Set the reason why a table makes no progress."""
         if table in self.by_name:
             self.by_name[table].problem = problem
-        self._changed()
-
-    @property
-    def finished_tables(self) -> int:
-        """The number of tables that were read completely."""
-        return sum(rows.finished for rows in self.by_name.values())
 
     @property
     def done(self) -> int:
@@ -133,7 +117,3 @@ class SnapshotStatus:
     def complete(self) -> bool:
         """Whether a snapshot read rows, and has read all of them."""
         return bool(self.by_name) and all(rows.finished for rows in self.by_name.values())
-
-    def _changed(self) -> None:
-        if self._on_change is not None:
-            self._on_change(self)

@@ -14,7 +14,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.trace import SpanKind, Tracer, set_span_in_context
+from opentelemetry.trace import SpanKind, set_span_in_context
 
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
@@ -77,14 +77,13 @@ class Spans:
 
     Args:
         config: the connector's configuration.
-        tracer: OpenTelemetry's tracer; by default that of this process.
 
     Raises:
         TelemetryError: an environment variable has a value that rowtide does not support.
     """
 
-    def __init__(self, config: Configuration, tracer: Tracer | None = None) -> None:
-        self._tracer = tracer or _provider().get_tracer("rowtide", __version__)
+    def __init__(self, config: Configuration) -> None:
+        self._tracer = _provider().get_tracer("rowtide", __version__)
         self._sends_to = "kafka" if config.delivery.sink == "kafka" else "the sink"
         self._source: dict[str, str | int] = {
             "rowtide.connector": config.name,

@@ -56,9 +56,9 @@ class ProducerSettingsError(ValueError):
     """A setting of the producer contradicts the delivery guarantee; the message names it."""
 
 
-def transactional_id(group: str, connector: str, task: int = 0) -> str:
+def transactional_id(group: str, connector: str) -> str:
     """Return the transactional id of a source task in Kafka Connect. It lets a later instance fence an earlier one."""
-    return f"{group}-{connector}-{task}"
+    return f"{group}-{connector}-0"  # the number of the task
 
 
 def standby_group(group: str, connector: str) -> str:

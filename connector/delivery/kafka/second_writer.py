@@ -58,20 +58,14 @@ class SecondWriterWatch:
         store: the connector's offset store.
         consumer: librdkafka settings of the consumer, including those of the connection.
         on_newer: called once, in the watch's thread, if a newer process of rowtide has taken over.
-        own: this process.
     """
 
     def __init__(
-        self,
-        store: KafkaOffsetStore,
-        consumer: Mapping[str, Any],
-        on_newer: Callable[[Writer], None],
-        own: Writer = THIS_PROCESS,
+        self, store: KafkaOffsetStore, consumer: Mapping[str, Any], on_newer: Callable[[Writer], None]
     ) -> None:
         self._store = store
         self._settings = {"group.id": "rowtide", **consumer, **_CONSUMER}
         self._on_newer = on_newer
-        self._own = own
         self._stop = threading.Event()
         self._warned_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name=f"{store.connector}/second-writer", daemon=True)
@@ -112,12 +106,12 @@ class SecondWriterWatch:
         if message.error() is not None or not self._store.is_own_key(message.key()):
             return
         writer = Writer.parse(record_headers(message))
-        if writer == self._own:
+        if writer == THIS_PROCESS:
             return
         name = "another program, such as Kafka Connect with Debezium" if writer is None else str(writer)
         before, now = self.seen, time.monotonic()
         self.seen = SecondWriter(name, 1 if before is None else before.records + 1, message.timestamp()[1] / 1000)
-        if writer is not None and writer.newer_than(self._own):
+        if writer is not None and writer.newer_than(THIS_PROCESS):
             self._stop.set()
             self._on_newer(writer)
         elif before is None or before.name != name or now - self._warned_at > _WARN_EVERY_S:

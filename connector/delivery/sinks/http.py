@@ -16,6 +16,7 @@ from rowtide.connector.delivery.sinks.record_sink import Record
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 30.0
+_ANSWER_S = 30.0
 _LONGEST_RETRY_AFTER_S = 3600.0
 """How far a server's ``Retry-After`` is respected."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -39,21 +40,17 @@ class HttpSink:
         url: the URL to post to.
         headers: of every request, such as ``Authorization``.
         batch_size: the maximum number of records in one request.
-        timeout: seconds to wait for an answer.
 
     Attributes:
         problem: the reason why the current request is sent again; ``None`` if it is not.
     """
 
-    def __init__(
-        self, url: str, headers: Mapping[str, str] | None = None, *, batch_size: int = 500, timeout: float = 30.0
-    ) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None, *, batch_size: int = 500) -> None:
         if urlsplit(url).scheme not in ("http", "https"):
             raise ValueError(f"{url!r} is not an http or https URL")
         self._url = url
         self._headers = {"Content-Type": "application/x-ndjson", **(headers or {})}
         self._batch_size = batch_size
-        self._timeout = timeout
         self._opener = build_opener(_NoRedirects)
         self._closed = threading.Event()
         self.problem: str | None = None
@@ -83,7 +80,7 @@ class HttpSink:
             request = Request(self._url, data=body, headers=self._headers, method="POST")
             wait = backoff.failed()
             try:
-                with self._opener.open(request, timeout=self._timeout):
+                with self._opener.open(request, timeout=_ANSWER_S):
                     self.problem = None
                     return
             except HTTPError as error:
