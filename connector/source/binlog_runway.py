@@ -75,7 +75,7 @@ class Runway:
     file: str
     seconds: float | None = None
     retention_s: float | None = None
-    reason: str = "the server deletes no binlog files by itself"
+    reason: str = "the server does not delete binlog files automatically"
 
     @property
     def short(self) -> bool:

@@ -66,7 +66,7 @@ class ReplicaReplaced(StreamRefused):
     """The server has ended the stream, because another replica with the same id has connected."""
 
 
-def stream_beside(
+def second_stream(
     config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
 ) -> "BinlogStream":
     """Return a second stream next to the connector's own.
@@ -327,7 +327,7 @@ class BinlogStream:
         lower = message.lower()
         if code in _SAME_ID and "same server_" in lower:
             return ReplicaReplaced(
-                f"{text}. Another program reads the binlog as replica {self._config.server_id} now{self._where()}. If "
+                f"{text}. Another program now reads the binlog as replica {self._config.server_id}{self._where()}. If "
                 "it is this connector, started a second time, stop one of the two. If it is another connector or a "
                 "replica, set its own database.server.id"
             )

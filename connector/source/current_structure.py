@@ -20,7 +20,7 @@ from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_end import bytes_behind
-from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
+from rowtide.connector.source.binlog_stream import StreamBroken, second_stream
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.enum_labels import with_labels
 from rowtide.connector.source.files.statements import StatementReader
@@ -70,11 +70,11 @@ class CurrentStructure:
                 text = with_labels(session, table, server_queries.create_statement(session, table), server)
                 _refuse_if_altered(session, table, since)
                 end = server_queries.current_position(session)
-                behind = bytes_behind(server_queries.binlog_files(session.client), since.file, since.pos)
-            if behind is None:
+                distance = bytes_behind(server_queries.binlog_files(session.client), since.file, since.pos)
+            if distance is None:
                 raise StructureUncertain(f"the server no longer has the binlog file {since.file}")
-            if behind > _MOST_BYTES:
-                raise StructureUncertain(f"the rows are {behind >> 20} MiB before the end of the binlog")
+            if distance > _MOST_BYTES:
+                raise StructureUncertain(f"the rows are {distance >> 20} MiB before the end of the binlog")
             self._refuse_if_changed(table, since, end, server)
         except StreamBroken:
             raise
@@ -106,7 +106,7 @@ class CurrentStructure:
 
     def _refuse_if_changed(self, table: TableId, since: SourcePosition, end: SourceOffset, server: Server) -> None:
         """Read every statement between the rows and the end of the binlog."""
-        stream = stream_beside(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
+        stream = second_stream(self._config, SourceOffset(since.file, since.pos), mariadb=self._mariadb)
         reader = StatementReader(EventDecoder(since.file))
         decoder = reader.decoder
         limit = time.monotonic() + _LONGEST_S

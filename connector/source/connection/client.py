@@ -46,13 +46,13 @@ _KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """A peer that disappeared without closing is detected after a minute instead of the kernel's two hours."""
 
 
-_PyMySQL: Any = Connection  # what is overridden below is private, and has no types
+_PyMySQL: Any = Connection  # the members overridden below are private, and have no types
 
 
 class Client(_PyMySQL):  # type: ignore[misc]
     """A connection to the database, logged in.
 
-    It differs from PyMySQL's in five points:
+    It differs from PyMySQL's in five ways:
 
     * Each step of the log-in is limited by ``connect.timeout.ms``, and not only the TCP connection.
     * While a query is silent, a second log-in checks after each ``connect.timeout.ms`` that the server still answers. A
@@ -190,7 +190,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
         return self._fetch(statement, Cursor)
 
     def fetch_named(self, statement: str) -> list[dict[str, Any]]:
-        """Like :meth:`fetch`, with rows as values by column, for results whose columns depend on the version."""
+        """Return rows as :meth:`fetch` does, but by column name, because the columns may depend on the version."""
         return self._fetch(statement, DictCursor)
 
     def _fetch(self, statement: str, kind: type[Cursor]) -> list[Any]:
@@ -206,7 +206,7 @@ class Client(_PyMySQL):  # type: ignore[misc]
             raise connection_lost(error, self._config) from error
 
     def fetch_bytes(self, statement: str) -> list[tuple[Any, ...]]:
-        """Like :meth:`fetch`, with texts as bytes, because texts of binlog events are in any character set."""
+        """Return rows as :meth:`fetch` does, with texts as bytes: those of binlog events are in any character set."""
         self.use_unicode = False
         try:
             return self.fetch(statement)

@@ -18,11 +18,11 @@ _LIMITS = {
     3032: "SET GLOBAL offline_mode = OFF ends that",
     3955: "It was blocked for a time by log-ins with a wrong password; ALTER USER ... ACCOUNT UNLOCK ends that",
 }
-"""What helps where the server lets nobody in at present, or not this account."""
+"""The remedies if the server currently accepts no log-in at all, or none of this account."""
 _PLUGIN_UNKNOWN = 2059  # CR_AUTH_PLUGIN_CANNOT_LOAD, which pymysql does not name
 _INTERRUPTED = (ConnectionError, TimeoutError, ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 _DAMAGED = ("DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "SSLV3_ALERT_BAD_RECORD_MAC")
-"""TLS errors that mean that bytes have changed in transit: found by this side, or by the server."""
+"""TLS errors that mean that bytes changed in transit, as detected by this side or by the server."""
 _LOST = frozenset(
     {
         CR.CR_SERVER_GONE_ERROR,
@@ -43,7 +43,7 @@ _LOST = frozenset(
         4031,  # MySQL's ER_CLIENT_INTERACTION_TIMEOUT
     }
 )
-"""Errors after which the server answers no more on this connection: it stops, or it ended the session."""
+"""Errors after which the server no longer answers on this connection: it stops, or it ended the session."""
 
 
 class DatabaseUnreachableError(ConnectorError):

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 _Address: TypeAlias = tuple[Any, ...]
-"""What ``socket.getaddrinfo`` returns for each address."""
+"""An item of the result of ``socket.getaddrinfo``."""
 
 
 def open_tcp(host: str, port: int, timeout: float, waiting: Callable[[socket.socket], None]) -> socket.socket:

@@ -14,7 +14,7 @@ from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.header import ARTIFICIAL, GTID_TYPES, HEADER, ROWS_TYPES, EventType
 from rowtide.connector.protocol.statements import FL_PREPARED_XA, is_xa, xa_end, xa_start
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
-from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
+from rowtide.connector.source.binlog_stream import StreamBroken, second_stream
 from rowtide.connector.source.event_stream import EventStream, StreamFactory
 from rowtide.connector.source.files.statements import BinlogStatement, StatementReader
 from rowtide.connector.source.search.positions import BinlogFiles
@@ -173,7 +173,7 @@ class BinlogSearch:
     def _packets(self, file: str, pos: int, gtids: str | None = None) -> Iterator[bytes]:
         start = SourceOffset(file, pos, gtids)
         try:
-            yield from self._of(stream_beside(self._config, start, mariadb=self._mariadb), file)
+            yield from self._of(second_stream(self._config, start, mariadb=self._mariadb), file)
         except PositionPurged:
             if self._archive is None:
                 raise

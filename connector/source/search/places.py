@@ -9,7 +9,7 @@ from rowtide.connector.config.model.database import DatabaseConfig
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, HEARTBEATS, EventType, end_of_event
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.binlog_stream import StreamBroken, stream_beside
+from rowtide.connector.source.binlog_stream import StreamBroken, second_stream
 from rowtide.connector.source.files.folder import binlog_files
 
 _FIRST_EVENT = 4
@@ -43,7 +43,7 @@ class ServerFiles:
         """
         end, position = self._sizes[file], _FIRST_EVENT
         start = SourceOffset(file, _FIRST_EVENT)
-        stream = stream_beside(self._config, start, mariadb=self._mariadb, send_annotations=True)
+        stream = second_stream(self._config, start, mariadb=self._mariadb, send_annotations=True)
         heard = time.monotonic()
         with contextlib.closing(stream.events()) as pieces:
             for packets in pieces:

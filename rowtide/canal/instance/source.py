@@ -19,7 +19,7 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot import Decision
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.source import server_queries
-from rowtide.connector.source.binlog_stream import stream_beside
+from rowtide.connector.source.binlog_stream import second_stream
 from rowtide.connector.source.position.check import check_position, event_at
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog.tables import Tables
@@ -190,7 +190,7 @@ def _file_at(source: CanalSource, ts_ms: int) -> str:
 
 def _begin_ms(source: CanalSource, file: str) -> int:
     """Return when a binlog file begins: the time of its FORMAT_DESCRIPTION, in milliseconds since the epoch."""
-    stream = stream_beside(source.config.database, SourceOffset(file, 4), mariadb=source.mariadb)
+    stream = second_stream(source.config.database, SourceOffset(file, 4), mariadb=source.mariadb)
     try:
         for packets in stream.events():
             for packet in packets:

@@ -62,7 +62,7 @@ def test_without_a_limit_the_server_deletes_nothing() -> None:
     found = computed("b.1", BinlogRetention())
     assert found == Runway("b.1")
     assert not found.short
-    assert found.text == "the server deletes no binlog files by itself"
+    assert found.text == "the server does not delete binlog files automatically"
 
 
 def test_a_file_that_is_due_has_no_runway() -> None:

@@ -40,5 +40,5 @@ def test_a_second_stream_of_the_same_connector_is_named(kind: str, request: pyte
 
         with pytest.raises(StreamRefused) as refused:
             read_both()
-    assert "reads the binlog as replica 184077 now, from " in str(refused.value)
+    assert "now reads the binlog as replica 184077, from " in str(refused.value)
     assert "If it is this connector, started a second time, stop one of the two" in str(refused.value)
