@@ -1,7 +1,7 @@
 """The captured tables of a stream: from a TABLE_MAP to the table, its codec and its ``source`` block.
 
-Codecs are large, and take longer to build than a row to decode. They are built for the first row of a table, are valid
-until its structure changes, and those that were used last are kept, even when the stream is connected again.
+Codecs are large, and take longer to build than a row to decode. A codec is built for the first row of a table, and is
+valid until the structure of the table changes. The most recently used ones are kept, even across connections.
 """
 
 import logging
@@ -55,7 +55,7 @@ class CapturedTable:
 
 
 class Lookup(NamedTuple):
-    """What is found for a TABLE_MAP.
+    """The result of a lookup for a TABLE_MAP.
 
     Attributes:
         table: the table; ``None`` if it is not captured, or its rows are skipped.
@@ -76,8 +76,8 @@ class DerivedRows(NamedTuple):
 
     Attributes:
         child: their table.
-        event: the changes, as many as in the other event.
-        cause: what has made them.
+        event: the changes, one for each row of the row event.
+        cause: the action that makes them, such as ``ON DELETE CASCADE of shop.orders``.
     """
 
     child: CapturedTable
@@ -86,11 +86,11 @@ class DerivedRows(NamedTuple):
 
 
 class RowObserver(Protocol):
-    """Is shown the row events of one table, and what changes tables, for an incremental snapshot."""
+    """Receives the row events of one table, and the changes of all tables, for an incremental snapshot."""
 
     @property
     def watched(self) -> TableId | None:
-        """The table whose row events it is shown."""
+        """The table whose row events it receives."""
         ...
 
     def observe(self, event: Rows, structure: TableStructure, table: Table) -> None:
@@ -126,8 +126,8 @@ class CapturedTables:
 
     Attributes:
         topics: the owners of topics.
-        observer: is shown row events, and which tables change.
-        cascades: what foreign keys do that is not logged, with ``rowtide.cascaded.changes=derive``.
+        observer: receives row events, and the changes of tables.
+        cascades: the changes by foreign keys that are not logged, with ``rowtide.cascaded.changes=derive``.
         on_entered: called with a table that was not captured until a statement gave it another name. The swap of an
             online schema change is not such a statement: the stream has all rows of its helper table.
     """
@@ -229,7 +229,7 @@ class CapturedTables:
         return found
 
     def cached(self, structure: TableStructure) -> CapturedTable | None:
-        """Return what :meth:`find` returns, if it needs nothing but the cache for it."""
+        """Return the result of :meth:`find` if it is cached, otherwise ``None``."""
         name = structure.database, structure.table
         found = self._found.get(name)
         if found is None or found.table is not self._tables.table(*name) or found.structure != structure:
@@ -237,7 +237,7 @@ class CapturedTables:
         return found
 
     def ignores(self, structure: TableStructure) -> bool:
-        """Return whether it is cached that a table is not captured."""
+        """Return whether the cache shows that a table is not captured."""
         return self._ignored.get((structure.database, structure.table)) is not None
 
     def _built(self, structure: TableStructure, table: Table) -> CapturedTable:
@@ -269,7 +269,7 @@ class CapturedTables:
         return len(self._found)
 
     def changed(self, table: TableId, *, exists: bool) -> None:
-        """Drop what is cached for a table that a statement created, changed, renamed or dropped.
+        """Drop the cache entries of a table that a statement created, changed, renamed or dropped.
 
         Whether a table is a helper table of an online schema change depends on the other tables, too.
         """
@@ -314,21 +314,21 @@ class CapturedTables:
         return not names.captures(*former) and names.helped(*former) is None
 
     def observed(self, made: Steps, event: Rows, captured: CapturedTable) -> Steps:
-        """Return the outputs of a row event, which is shown to the observer after them, if it watches the table."""
+        """Return the outputs of a row event. If the observer watches the table, it receives the event after them."""
         observer = self.observer
         if observer is None or observer.watched != captured.table.id:
             return made
         return _shown(made, event, captured, observer)
 
     def omitted(self, structure: TableStructure | None) -> None:
-        """Show the observer that a row event is skipped, because it cannot be handled."""
+        """Tell the observer that a row event is skipped, because it cannot be handled."""
         if self.observer is None:
             return
         alone = structure is not None and (self.cascades is None or not self.cascades.concerns(structure))
         self.observer.omitted(TableId(structure.database, structure.table) if structure and alone else None)
 
     def emitted(self, batch: Batch) -> None:
-        """Show the topics of a batch of an XA transaction."""
+        """Tell the observer the topics of a batch of an XA transaction."""
         if self.observer is not None:
             for piece in batch.destinations():
                 self.observer.emitted(piece.topic)

@@ -1,7 +1,7 @@
-"""Deletes that foreign keys make and that the server does not log (``rowtide.cascaded.changes=derive``).
+"""Deletes by foreign keys that the server does not log (``rowtide.cascaded.changes=derive``).
 
 Before MySQL 9.6, and in MariaDB, the storage engine carries out ON DELETE and ON UPDATE: the binlog has the change of
-the parent only (MySQL's bug 32506). What it does to the child is derived where it follows from that: with ON DELETE
+the parent only (MySQL's bug 32506). The change of the child is derived if it follows from that: with ON DELETE
 CASCADE and a primary key of the child that consists of the foreign key's columns, a deleted parent has at most one
 child, whose key is known. The columns must have types in which equal values have the same bytes. A collation may call
 different texts equal: the derived key could be that of no row, and the child's row would stay. All else is refused.
@@ -27,7 +27,7 @@ from rowtide.schema_history.structure.type_names import INTEGERS
 from rowtide.topics.filters import CapturedNames
 
 DERIVED_HEADER = "rowtide.derived"
-"""The header of a derived record: what has made the change, such as ``ON DELETE CASCADE of shop.orders``."""
+"""The header of a derived record: the action that made the change, such as ``ON DELETE CASCADE of shop.orders``."""
 
 _NOT_CHECKED, _LOGGED = 2, 16
 """Flags of row events: ``foreign_key_checks=0``, and foreign keys above the storage engine."""
@@ -48,7 +48,7 @@ class Derived(NamedTuple):
         child: the table.
         places: for each column of its primary key, in the order of its columns: its place, and that of the parent's
             column.
-        cause: what deletes it.
+        cause: the action that deletes it.
         problem: why it cannot be derived; ``None`` if it can.
     """
 
@@ -59,7 +59,7 @@ class Derived(NamedTuple):
 
 
 class Cascades:
-    """What the foreign keys of captured tables do that is not logged.
+    """The changes by the foreign keys of captured tables that are not logged.
 
     Args:
         tables: every table's structure.
@@ -111,7 +111,7 @@ class Cascades:
             self._renamed |= {former, now}
 
     def column_renamed(self, table: TableId) -> None:
-        """Note the same of a column."""
+        """Note that a column of a table was renamed."""
         self.renamed(table, table)
 
     def refuse_unread(self, event: Rows, structure: TableStructure) -> None:
@@ -272,7 +272,7 @@ def _places(table: Table, names: Sequence[str]) -> tuple[int, ...]:
 def _with_descendants(
     direct: Mapping[TableId, Sequence[Derived]], parent: TableId, seen: frozenset[TableId] = frozenset()
 ) -> Iterator[Derived]:
-    """Yield what follows from a delete, children before their parents. A key that comes by two ways is the same."""
+    """Yield the deletes that follow from a delete, children before their parents, each once."""
     done: set[tuple[TableId, tuple[tuple[int, int], ...]]] = set()
     for one in direct.get(parent, ()):
         known = dict(one.places)

@@ -7,7 +7,7 @@
 
 Pass every event of the stream to :meth:`Pipeline.receive`, from the FORMAT_DESCRIPTION on, and write its outputs in
 order. A pipeline that resumes from the offset of any batch makes the records after that batch. One event can hold a
-whole transaction: its outputs are made step by step, so that never all of them are in memory.
+whole transaction: its outputs are made step by step, so they are never all in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -269,7 +269,7 @@ class Pipeline:
             yield out
 
     def _step(self, event: Event, rest: MoreOutputs | None) -> tuple[list[Output], MoreOutputs | None]:
-        """Make the first outputs of an event, or the next ones; returns what makes the rest of them, too."""
+        """Make the first outputs of an event, or the next ones; return them with the steps that make the rest."""
         out: list[Output] = []
         before = self._state.saved()
         try:
@@ -292,7 +292,7 @@ class Pipeline:
         return outputs if self._transformer is None else self._transformer.outputs(outputs)
 
     def _keep(self, problem: ProtocolError | SchemaError, before: SourceOffset) -> Outputs:
-        """Tell the snapshot of an event that is skipped, and return its dead letter, if there is a topic for them.
+        """Tell the snapshot about an event that is skipped, and return its dead letter, if there is a topic for them.
 
         Args:
             problem: why it is skipped.
@@ -323,7 +323,7 @@ class Pipeline:
         return self._state.offset()
 
     def _handle(self, event: Event, out: list[Output]) -> MoreOutputs | None:
-        """Process an event, and add its outputs; returns what makes the others if they are too many for one step."""
+        """Process an event, and add its outputs; return the further steps if they are too many for one step."""
         try:
             self.progress.advance(event.header)
             if isinstance(event, events.Rows):
@@ -341,7 +341,7 @@ class Pipeline:
         return None
 
     def _next(self, event: Event, out: list[Output], rest: MoreOutputs) -> MoreOutputs | None:
-        """Make the next outputs of an event; returns the rest, if any is left."""
+        """Make the next outputs of an event; return the further steps, if any."""
         try:
             return _advanced(rest, out)
         except (SchemaError, ProtocolError, TopicClash, ValueError) as error:
@@ -486,7 +486,7 @@ class Pipeline:
                 yield (batch,)
         ended = self._end_transaction()
         self.xa.prepare(event.xid)
-        # Move the offset after the transaction: Debezium cannot resume inside one that it takes for none.
+        # Move the offset after the transaction: Debezium does not recognise it, and cannot resume inside it.
         return (*ended, *self._batch("", -1, ()))
 
     # --- rows ---------------------------------------------------------------------------------------------------
@@ -495,7 +495,7 @@ class Pipeline:
         self._table_ids[event.table_id] = event.structure
 
     def _rows(self, event: events.Rows, out: list[Output]) -> Steps | None:
-        """Make the records of rows; adds the outputs before them, which are counted even if the rows are skipped."""
+        """Make the records of rows; add the outputs before them, which are counted even if the rows are skipped."""
         if self.progress.skipping or self.progress.filtered:
             return None
         skip, skipped = self.progress.rows_to_skip(), bool(self._skipped) and event.kind in self._skipped
@@ -541,7 +541,7 @@ class _Skipped(Exception):
 
 
 def _advanced(steps: MoreOutputs, out: list[Output]) -> MoreOutputs | None:
-    """Add the next outputs; returns the steps if any is left."""
+    """Add the next outputs; return the further steps, if any."""
     try:
         out += next(steps)
     except StopIteration as end:

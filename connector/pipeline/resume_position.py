@@ -243,7 +243,7 @@ class Progress:
         return self._restart_file, self._restart_pos, self._restart_gtids, self._events_done
 
     def statement_offset(self, transaction: Mapping[str, Any] | None) -> SourceOffset:
-        """Debezium's offset of the records of the current statement."""
+        """Return Debezium's offset of the records of the current statement."""
         _, pos, _, event = self.statement_position
         return replace(self.offset(transaction), pos=pos, event=event)
 
@@ -361,7 +361,7 @@ class Progress:
         return vars(self).copy()
 
     def take(self, state: Mapping[str, Any]) -> None:
-        """Take the state of a position that has advanced elsewhere from this one's; a ``row`` of -1 is that of none."""
+        """Take the state of a position that has advanced elsewhere from this one's; a ``row`` of -1 stands for none."""
         ended, row = self._transactions, self.row
         vars(self).update(state)
         self._transactions += ended

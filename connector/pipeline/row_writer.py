@@ -43,7 +43,7 @@ class RowWriter:
             event: the row event.
             captured: its table.
             skip: rows that were written before the start.
-            derived: what follows from its rows. These records are before those of the same rows, and in one batch.
+            derived: the changes that follow from its rows. Their records precede those of the same rows, in one batch.
 
         Returns:
             Its outputs, or steps that make a batch each.
@@ -110,7 +110,7 @@ class RowWriter:
             skip = stop
 
     def _context(self, captured: CapturedTable) -> EventContext:
-        """Return what the event adds to the records of its rows."""
+        """Return the parts that the event adds to the records of its rows."""
         progress, monitor, now = self._state.progress, self._state.monitor, self._clock()
         in_transaction = monitor is not None and monitor.id is not None
         ts_us = progress.change_micros()
@@ -125,4 +125,4 @@ class RowWriter:
 
 
 _Children = Sequence[tuple[DerivedRows, Sequence[Any]]]
-"""What follows from the rows of an event, and its decoded rows."""
+"""The changes that follow from the rows of an event, and their decoded rows."""

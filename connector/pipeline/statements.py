@@ -232,7 +232,7 @@ class Statements:
                 )  # fmt: skip
 
     def _gone(self, applied: StatementResult) -> Iterator[SchemaChange]:
-        """Deletions of the tables that have left the history by a rename, which it does not record.
+        """Return the deletions of tables that have left the history by a rename, which it does not record.
 
         A restart would still have them. Another table that gets such a name later would have their structure.
         """
@@ -247,7 +247,7 @@ class Statements:
                 yield _dropped(table)
 
     def _in_form(self, applied: StatementResult, statement: QueryEvent, context: StatementContext) -> Iterator[Batch]:
-        """Yield the messages of the form that has taken the place of Debezium's (``PipelineSettings.form``).
+        """Yield the messages in the form that replaces Debezium's (``PipelineSettings.form``).
 
         Debezium does not report a statement that changes nothing but indexes.
         """
@@ -274,7 +274,7 @@ class Statements:
     def _table_events(
         self, applied: StatementResult, event: events.Query, context: StatementContext
     ) -> Iterator[Batch]:
-        """Yield what the statement has done to captured tables as a whole (``PipelineSettings.table_events``)."""
+        """Yield the effects of the statement on captured tables as a whole (``PipelineSettings.table_events``)."""
         if not self._settings.table_events:
             return
 

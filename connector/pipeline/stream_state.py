@@ -10,7 +10,7 @@ from rowtide.connector.records.offset import SourceOffset
 
 
 class SavedState(NamedTuple):
-    """What a step changes and resume positions are made from."""
+    """The parts of the state that a step changes, and from which resume positions are made."""
 
     point: ResumePoint
     xa: XaState
@@ -61,14 +61,14 @@ class StreamState:
         )
 
     def restore(self, saved: SavedState) -> None:
-        """Return to an earlier state, because what was made since is dropped."""
+        """Return to an earlier state, because the outputs since then are dropped."""
         self._return_to(saved)
         self.xa.state = saved.xa
 
     def offset_before(self, saved: SavedState) -> SourceOffset:
         """Drop the counts since an earlier state, and return its resume position without regard to XA transactions."""
         now = self.progress.resume_point()
-        self._return_to(saved)  # no record has what was counted since
+        self._return_to(saved)  # no record has the counts since then
         offset = self.plain_offset()
         self.progress.return_to(now)
         return offset

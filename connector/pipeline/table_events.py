@@ -38,7 +38,7 @@ def table_events(
     seconds: int,
     moves_rows: str | None,
 ) -> Iterator[TableEvent]:
-    """Yield what a statement has done to captured tables.
+    """Yield the effects of a statement on captured tables.
 
     Args:
         applied: the result of the statement.

@@ -38,7 +38,7 @@ class ByteReader:
         return int.from_bytes(self.take(size), "little", signed=True)
 
     def packed(self) -> int:
-        """MySQL's packed integer ("length-encoded"): 1, 3, 4 or 9 bytes."""
+        """Return MySQL's packed integer ("length-encoded"): 1, 3, 4 or 9 bytes."""
         first = self.uint(1)
         if first < 251:
             return first

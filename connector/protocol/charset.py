@@ -98,7 +98,7 @@ def _utf8(data: bytes) -> str:
 
 
 def _lenient(data: bytes, codec: str) -> str:
-    """Return a lone surrogate, which MariaDB and ucs2 allow, becomes one U+FFFD, not one for each byte."""
+    """Decode text with a lone surrogate, which MariaDB and ucs2 allow, as one U+FFFD, not one for each byte."""
     try:
         return _SURROGATES.sub("\ufffd", data.decode(codec, "surrogatepass"))
     except UnicodeDecodeError:
@@ -122,7 +122,7 @@ _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 
 
 def _ucs2(data: bytes) -> str:
-    """Each character has two bytes, so a surrogate pair is two invalid characters."""
+    """Decode ucs2, where each character has two bytes, so a surrogate pair is two invalid characters."""
     return _BEYOND_BMP.sub("\ufffd\ufffd", _utf16(data))
 
 

@@ -78,7 +78,7 @@ class EventType(IntEnum):
 ROWS_TYPES = frozenset({*range(20, 26), *range(30, 33), EventType.PARTIAL_UPDATE_ROWS, *range(166, 172)})
 """The types of rows events."""
 HEARTBEATS = frozenset({EventType.HEARTBEAT, EventType.HEARTBEAT_V2})
-"""What a server sends while it has no new events."""
+"""The events that a server sends while it has no new ones."""
 GTID_TYPES = frozenset({EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID})
 """The types of events that start a transaction, or a statement outside of one."""
 
@@ -92,7 +92,7 @@ def type_name(type_code: int) -> str:
 
 
 def end_of_event(start: int, size: int, log_pos: int) -> int:
-    """Return where an event ends that a stream sends after ``start``.
+    """Return the end of an event that a stream sends after ``start``.
 
     That is ``log_pos``, which is stored modulo 2**32. MariaDB leaves it 0 inside a transaction: such an event begins
     at ``start``.

@@ -179,8 +179,8 @@ def with_row_hashes(table: Table, structure: TableStructure) -> Table:
     count = len(structure.columns) - len(table.columns) - len(others)
     if count == len(table.hidden) - len(others) or not 0 <= count <= sum(index.hashed for index in table.indexes):
         return table
-    behind = structure.columns[len(structure.columns) - count :]
-    if any(c.type != ColumnType.LONGLONG or not (c.name or ROW_HASH).startswith(ROW_HASH) for c in behind):
+    hidden = structure.columns[len(structure.columns) - count :]
+    if any(c.type != ColumnType.LONGLONG or not (c.name or ROW_HASH).startswith(ROW_HASH) for c in hidden):
         return table
     return replace(table, hidden=others + row_hashes(count))
 

@@ -149,7 +149,7 @@ def _is_hidden(column: MappedColumn, known: Container[str]) -> bool:
 
 
 def _refuse_versioned(structure: TableStructure, known: Table | None, server: Server) -> None:
-    """Return a TABLE_MAP does not show whether row_start and row_end are hidden columns of a system-versioned table."""
+    """Refuse a table that may be versioned by the system: a TABLE_MAP does not show that its columns are hidden."""
     last = structure.columns[-2:]
     if (
         server.flavor is Flavor.MARIADB

@@ -15,7 +15,7 @@ reserved before it is read, so a damaged size must not decide."""
 _LIMIT = f"servers replicate at most {_MAX_EVENT}"
 _ZLIB = 0x80
 _LARGEST_EVENT = (1 << 30) + (1 << 20)
-"""The largest ``max_allowed_packet`` of the servers, and room for the event around a row of that size."""
+"""The largest ``max_allowed_packet`` of the servers, and space for the event around a row of that size."""
 _SIZE_BYTES = 0x07
 
 

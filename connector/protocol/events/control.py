@@ -45,7 +45,7 @@ _POST_HEADER_LENGTHS = {
 
 
 def parse_format_description(header: EventHeader, data: bytes, pos: int, end: int) -> FormatDescription:
-    """FORMAT_DESCRIPTION as since MySQL 5.6.1: the checksum algorithm and four bytes of checksum are at its end.
+    """Parse FORMAT_DESCRIPTION as since MySQL 5.6.1: the checksum algorithm and four bytes of checksum are at its end.
 
     Raises:
         UnsupportedEvent: the server is older than 5.6.1, or uses an unknown format.
@@ -78,24 +78,24 @@ def parse_format_description(header: EventHeader, data: bytes, pos: int, end: in
 
 
 def parse_rotate(header: EventHeader, data: bytes, pos: int, end: int) -> Rotate:
-    """ROTATE."""
+    """Parse ROTATE."""
     reader = ByteReader(data, pos, end)
     position = reader.uint(8)
     return Rotate(header, reader.rest().decode("utf-8"), position)
 
 
 def parse_stop(header: EventHeader, data: bytes, pos: int, end: int) -> Stop:
-    """STOP."""
+    """Parse STOP."""
     return Stop(header)
 
 
 def parse_heartbeat(header: EventHeader, data: bytes, pos: int, end: int) -> Heartbeat:
-    """HEARTBEAT: the file's name; the position is in the header."""
+    """Parse HEARTBEAT: the file's name; the position is in the header."""
     return Heartbeat(header, data[pos:end].decode("utf-8"), header.log_pos)
 
 
 def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> Heartbeat:
-    """HEARTBEAT_V2 (8.0.26 and later): fields 1 file, 2 position, 0 end."""
+    """Parse HEARTBEAT_V2 (8.0.26 and later): fields 1 file, 2 position, 0 end."""
     reader = ByteReader(data, pos, end)
     file, position = "", 0
     while reader.remaining():
@@ -113,19 +113,19 @@ def parse_heartbeat_v2(header: EventHeader, data: bytes, pos: int, end: int) -> 
 
 
 def parse_incident(header: EventHeader, data: bytes, pos: int, end: int) -> Incident:
-    """INCIDENT."""
+    """Parse INCIDENT."""
     reader = ByteReader(data, pos, end)
     number = reader.uint(2)
     return Incident(header, number, reader.string(1).decode("utf-8", "replace"))
 
 
 def parse_ignorable(header: EventHeader, data: bytes, pos: int, end: int) -> Ignorable:
-    """IGNORABLE, and unknown types that are flagged as ignorable."""
+    """Parse IGNORABLE, and unknown types that are flagged as ignorable."""
     return Ignorable(header, data[pos:end])
 
 
 def parse_transaction_context(header: EventHeader, data: bytes, pos: int, end: int) -> TransactionContext:
-    """TRANSACTION_CONTEXT."""
+    """Parse TRANSACTION_CONTEXT."""
     reader = ByteReader(data, pos, end)
     uuid_size, thread_id, specified = reader.uint(1), reader.uint(4), bool(reader.uint(1))
     version_size, writes, reads = reader.uint(4), reader.uint(4), reader.uint(4)
@@ -137,7 +137,7 @@ def parse_transaction_context(header: EventHeader, data: bytes, pos: int, end: i
 
 
 def parse_view_change(header: EventHeader, data: bytes, pos: int, end: int) -> ViewChange:
-    """VIEW_CHANGE."""
+    """Parse VIEW_CHANGE."""
     reader = ByteReader(data, pos, end)
     view_id = reader.take(40).split(b"\0", 1)[0].decode("ascii")
     sequence_number, count = reader.uint(8), reader.uint(4)
@@ -146,18 +146,18 @@ def parse_view_change(header: EventHeader, data: bytes, pos: int, end: int) -> V
 
 
 def parse_binlog_checkpoint(header: EventHeader, data: bytes, pos: int, end: int) -> BinlogCheckpoint:
-    """MariaDB's BINLOG_CHECKPOINT."""
+    """Parse MariaDB's BINLOG_CHECKPOINT."""
     return BinlogCheckpoint(header, ByteReader(data, pos, end).string(4).decode("utf-8"))
 
 
 def parse_start_encryption(header: EventHeader, data: bytes, pos: int, end: int) -> StartEncryption:
-    """MariaDB's START_ENCRYPTION."""
+    """Parse MariaDB's START_ENCRYPTION."""
     reader = ByteReader(data, pos, end)
     return StartEncryption(header, reader.uint(1), reader.uint(4), reader.take(12))
 
 
 def parse_transaction_payload(header: EventHeader, data: bytes, pos: int, end: int) -> TransactionPayload:
-    """TRANSACTION_PAYLOAD: fields 1 size, 2 algorithm, 3 uncompressed size, 0 end; then the payload."""
+    """Parse TRANSACTION_PAYLOAD: fields 1 size, 2 algorithm, 3 uncompressed size, 0 end; then the payload."""
     reader = ByteReader(data, pos, end)
     fields: dict[int, int] = {}
     while field := reader.packed():

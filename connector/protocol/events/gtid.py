@@ -41,7 +41,7 @@ def uuid_text(raw: bytes) -> str:
 
 
 def parse_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
-    """GTID and ANONYMOUS_GTID of all versions since 5.6; events of older servers lack the fields at the end."""
+    """Parse GTID and ANONYMOUS_GTID of all versions since 5.6; events of older servers lack the fields at the end."""
     flags, uuid, gno = _GTID.unpack_from(data, pos)
     pos += 25
     last_committed = sequence_number = immediate = original = length = 0
@@ -95,7 +95,7 @@ immediate and original server version, commit group ticket (``Gtid_event::define
 
 
 def parse_gtid_tagged(header: EventHeader, data: bytes, pos: int, end: int) -> Gtid:
-    """GTID_TAGGED (8.3 and later), a serialized message; absent original values equal the immediate ones."""
+    """Parse GTID_TAGGED (8.3 and later), a serialized message; absent original values equal the immediate ones."""
     fields = read_message(ByteReader(data, pos, end), _TAGGED_FIELDS)
     for index in (0, 1, 2, 3):
         if index not in fields:
@@ -109,7 +109,7 @@ def parse_gtid_tagged(header: EventHeader, data: bytes, pos: int, end: int) -> G
 
 
 def parse_previous_gtids(header: EventHeader, data: bytes, pos: int, end: int) -> PreviousGtids:
-    """PREVIOUS_GTIDS."""
+    """Parse PREVIOUS_GTIDS."""
     try:
         return PreviousGtids(header, GtidSet.decode(data[pos:end]))
     except ValueError as error:
@@ -117,12 +117,12 @@ def parse_previous_gtids(header: EventHeader, data: bytes, pos: int, end: int) -
 
 
 def parse_xid(header: EventHeader, data: bytes, pos: int, end: int) -> Xid:
-    """XID."""
+    """Parse XID."""
     return Xid(header, _U64.unpack_from(data, pos)[0])
 
 
 def parse_xa_prepare(header: EventHeader, data: bytes, pos: int, end: int) -> XaPrepare:
-    """XA_PREPARE."""
+    """Parse XA_PREPARE."""
     reader = ByteReader(data, pos, end)
     one_phase, format_id = bool(reader.uint(1)), reader.sint(4)
     gtrid_size, bqual_size = reader.uint(4), reader.uint(4)
@@ -130,7 +130,7 @@ def parse_xa_prepare(header: EventHeader, data: bytes, pos: int, end: int) -> Xa
 
 
 def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> MariadbGtidEvent:
-    """MariaDB's GTID: 19 bytes, or more with a commit id, an XA identifier or extra flags."""
+    """Parse MariaDB's GTID: 19 bytes, or more with a commit id, an XA identifier or extra flags."""
     sequence, domain, flags = _MARIADB_GTID.unpack_from(data, pos)
     gtid = MariadbGtid(domain, header.server_id, sequence)
     if not flags & 0xC2 and not any(data[pos + 13 : end]):
@@ -152,7 +152,7 @@ def parse_mariadb_gtid(header: EventHeader, data: bytes, pos: int, end: int) -> 
 
 
 def parse_mariadb_gtid_list(header: EventHeader, data: bytes, pos: int, end: int) -> MariadbGtidList:
-    """MariaDB's GTID_LIST."""
+    """Parse MariaDB's GTID_LIST."""
     reader = ByteReader(data, pos, end)
     count_and_flags = reader.uint(4)
     gtids = tuple(

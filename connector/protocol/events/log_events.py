@@ -79,7 +79,7 @@ class Incident(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """What has happened, and the way out."""
+        """The problem, and the way out."""
         return (
             "the server reports that changes are missing from its binlog "
             f"(INCIDENT {self.number}: {self.message}); take a new snapshot of the tables, or set "

@@ -23,7 +23,7 @@ _LOAD = Struct("<IIIB")
 
 
 def parse_query(header: EventHeader, data: bytes, pos: int, end: int, *, extra: int = 0) -> Query:
-    """QUERY; a derived event has ``extra`` bytes between its post-header and its status variables."""
+    """Parse QUERY; a derived event has ``extra`` bytes between its post-header and its status variables."""
     thread_id, execution_time, database_size, error_code, status_size = _QUERY.unpack_from(data, pos)
     pos += 13 + extra
     status_end = pos + status_size
@@ -37,43 +37,43 @@ def parse_query(header: EventHeader, data: bytes, pos: int, end: int, *, extra: 
 
 
 def parse_query_compressed(header: EventHeader, data: bytes, pos: int, end: int) -> Query:
-    """MariaDB's QUERY_COMPRESSED."""
+    """Parse MariaDB's QUERY_COMPRESSED."""
     query = parse_query(header, data, pos, end)
     return query._replace(statement=decompress(query.statement, 0, len(query.statement)))
 
 
 def parse_execute_load_query(header: EventHeader, data: bytes, pos: int, end: int) -> ExecuteLoadQuery:
-    """EXECUTE_LOAD_QUERY: a QUERY with four more numbers in its post-header."""
+    """Parse EXECUTE_LOAD_QUERY: a QUERY with four more numbers in its post-header."""
     file_id, name_start, name_end, duplicates = _LOAD.unpack_from(data, pos + 13)
     query = parse_query(header, data, pos, end, extra=13)
     return ExecuteLoadQuery(header, query, file_id, name_start, name_end, duplicates)
 
 
 def parse_load_block(header: EventHeader, data: bytes, pos: int, end: int) -> LoadBlock:
-    """BEGIN_LOAD_QUERY, APPEND_BLOCK."""
+    """Parse BEGIN_LOAD_QUERY, APPEND_BLOCK."""
     reader = ByteReader(data, pos, end)
     return LoadBlock(header, reader.uint(4), reader.rest())
 
 
 def parse_delete_file(header: EventHeader, data: bytes, pos: int, end: int) -> DeleteFile:
-    """DELETE_FILE."""
+    """Parse DELETE_FILE."""
     return DeleteFile(header, ByteReader(data, pos, end).uint(4))
 
 
 def parse_int_var(header: EventHeader, data: bytes, pos: int, end: int) -> IntVar:
-    """INTVAR."""
+    """Parse INTVAR."""
     reader = ByteReader(data, pos, end)
     return IntVar(header, reader.uint(1), reader.uint(8))
 
 
 def parse_rand(header: EventHeader, data: bytes, pos: int, end: int) -> Rand:
-    """RAND."""
+    """Parse RAND."""
     reader = ByteReader(data, pos, end)
     return Rand(header, reader.uint(8), reader.uint(8))
 
 
 def parse_user_var(header: EventHeader, data: bytes, pos: int, end: int) -> UserVar:
-    """USER_VAR."""
+    """Parse USER_VAR."""
     reader = ByteReader(data, pos, end)
     name = reader.string(4).decode("utf-8", "replace")
     if reader.uint(1):
@@ -85,10 +85,10 @@ def parse_user_var(header: EventHeader, data: bytes, pos: int, end: int) -> User
 
 
 def parse_rows_query(header: EventHeader, data: bytes, pos: int, end: int) -> RowsQuery:
-    """ROWS_QUERY: a length truncated to one byte, which is useless, then the statement."""
+    """Parse ROWS_QUERY: a length truncated to one byte, which is useless, then the statement."""
     return RowsQuery(header, data[pos + 1 : end])
 
 
 def parse_annotate_rows(header: EventHeader, data: bytes, pos: int, end: int) -> RowsQuery:
-    """MariaDB's ANNOTATE_ROWS: the statement alone."""
+    """Parse MariaDB's ANNOTATE_ROWS: the statement alone."""
     return RowsQuery(header, data[pos:end])

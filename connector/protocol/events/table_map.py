@@ -107,7 +107,7 @@ def _name(reader: ByteReader) -> str:
 
 
 def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
-    """Type and metadata of a column, as `MappedColumn` describes them."""
+    """Return type and metadata of a column, as `MappedColumn` describes them."""
     if code in _ONE_BYTE:
         value = reader.uint(1)
         if code in _BLOBS and not 1 <= value <= 4:

@@ -30,12 +30,12 @@ def is_stale(compiled: Path, sources: Path) -> bool:
     return any(source.stat().st_mtime_ns > built for source in sources.glob("*.[ch]"))
 
 
-def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, str]:
+def compiled_module(name: str, source_file: str) -> tuple[ModuleType | None, str]:
     """Return a compiled module (``None`` if Python must be used), and what to do if it is stale.
 
     Args:
         name: its name.
-        beside_sources: a file in the folder with its sources in C.
+        source_file: any file in the folder of its sources in C.
     """
     if os.environ.get("ROWTIDE_PURE_PYTHON") == "1":
         return None, ""
@@ -43,7 +43,7 @@ def compiled_module(name: str, beside_sources: str) -> tuple[ModuleType | None, 
         compiled = importlib.import_module(name)
     except ImportError:  # there was no compiler, or rowtide is imported from a zip archive
         return None, ""
-    if is_stale(Path(str(compiled.__file__)), Path(beside_sources).parent):
+    if is_stale(Path(str(compiled.__file__)), Path(source_file).parent):
         return None, "the compiled code is older than its source: run pip install again, as at the installation"
     return compiled, ""
 

@@ -18,7 +18,7 @@ _FIRST_POSITION = 4
 
 
 def register_replica(server_id: int, *, host: str = "", user: str = "", port: int = 0) -> bytes:
-    """COM_REGISTER_SLAVE: register for ``SHOW REPLICAS``, with an empty password field, since that command shows it.
+    """Return COM_REGISTER_SLAVE, which registers for ``SHOW REPLICAS``; without password, since that command shows it.
 
     Raises:
         LocalProtocolError: a value does not fit its field.
@@ -30,7 +30,7 @@ def register_replica(server_id: int, *, host: str = "", user: str = "", port: in
 
 
 def binlog_dump(server_id: int, file: str, position: int = _FIRST_POSITION, *, flags: int = 0) -> bytes:
-    """COM_BINLOG_DUMP: request the log from a file and position.
+    """Return COM_BINLOG_DUMP, which requests the log from a file and position.
 
     For MariaDB with GTIDs, set ``@slave_connect_state`` first and pass an empty file name.
 
@@ -48,7 +48,7 @@ def binlog_dump(server_id: int, file: str, position: int = _FIRST_POSITION, *, f
 
 
 def binlog_dump_gtid(server_id: int, gtids: GtidSet, *, flags: int = THROUGH_GTID) -> bytes:
-    """COM_BINLOG_DUMP_GTID: request all transactions that are not in the set.
+    """Return COM_BINLOG_DUMP_GTID, which requests all transactions that are not in the set.
 
     Raises:
         LocalProtocolError: a value does not fit its field.

@@ -84,7 +84,7 @@ class StreamRequest:
                 yield f"SET @slave_gtid_strict_mode={strict}, @slave_gtid_ignore_duplicates={ignore}"
 
     def registration(self) -> bytes:
-        """COM_REGISTER_SLAVE. Raises ``LocalProtocolError`` if a value does not fit its field."""
+        """Return COM_REGISTER_SLAVE. Raises ``LocalProtocolError`` if a value does not fit its field."""
         replica = self.replica
         return commands.register_replica(replica.server_id, host=replica.host, user=replica.user, port=replica.port)
 

@@ -94,7 +94,7 @@ TRANSITIONS: dict[State, dict[Sent | Received, State]] = {
     State.ENDED: {},
     State.REFUSED: {},
 }
-"""The state after what is sent or received; what is missing is a violation of the protocol."""
+"""The state after data is sent or received; anything else is a violation of the protocol."""
 
 
 class ServerError(ProtocolError):
