@@ -128,17 +128,17 @@ def _log(signal: Signal, context: SignalContext) -> Iterable[Output]:
     message = signal.text("message")
     if not message:
         raise SignalError("'message' is missing from the data")
-    log.info("%s", message.replace("{}", context.behind.position_json(), 1))
+    log.info("%s", message.replace("{}", context.after.position_json(), 1))
     return ()
 
 
 def _set_binlog_position(connector: str, signal: Signal, context: SignalContext) -> Iterable[Output]:
     """Let the next start resume from the position in the data; see :func:`restart_position`."""
-    carried, start = context.progress.carried, restart_position(signal, connector, context.behind)
+    carried, start = context.progress.carried, restart_position(signal, connector, context.after)
     if is_repeated(carried, signal):
         log.info("signal %r was carried out before: its row is read again", signal.id)
         return ()
     context.progress.carried = with_restart_position(carried, start, signal)
-    context.answer["next_start"] = reads = next_start(start, context.behind, connector)
+    context.answer["next_start"] = reads = next_start(start, context.after, connector)
     log.warning("signal %r has set a different position: %s", signal.id, reads)
     return ()

@@ -61,21 +61,21 @@ def _gtid_set(text: str, connector: str) -> str:
     return parsed
 
 
-def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str:
-    """Return a description of what the next start reads.
+def next_start(start: SourceOffset, after: SourceOffset, connector: str) -> str:
+    """Return a description of the events that the next start reads.
 
     Args:
         start: the position that the signal has set.
-        behind: the resume position after the signal. The stream continues from there until the connector stops.
+        after: the resume position after the signal. The stream continues from there until the connector stops.
         connector: ``mysql`` or ``mariadb``.
     """
     if start.gtids is not None:
         reads = f"the next start reads the transactions that are not in {start.gtids}"
-        again, ahead = _compared_gtids(start, behind, connector) if behind.gtids is not None else ("", "")
+        again, ahead = _compared_gtids(start, after, connector) if after.gtids is not None else ("", "")
     else:
         reads = f"the next start reads from {start.file}:{start.pos} on"
-        here, there = _place(start), _place(behind)
-        place = f"{behind.file}:{behind.pos}"
+        here, there = _place(start), _place(after)
+        place = f"{after.file}:{after.pos}"
         again = f"everything from there to {place}" if here < there else ""
         ahead = f"everything from {place} to there" if here > there else ""
     return "; ".join(
@@ -89,9 +89,9 @@ def next_start(start: SourceOffset, behind: SourceOffset, connector: str) -> str
     )
 
 
-def _compared_gtids(start: SourceOffset, behind: SourceOffset, connector: str) -> tuple[str, str]:
+def _compared_gtids(start: SourceOffset, after: SourceOffset, connector: str) -> tuple[str, str]:
     """Return the transactions that are sent again, and those that have not been read yet and are omitted."""
-    here, there = start.gtid_set(connector), behind.gtid_set(connector)
+    here, there = start.gtid_set(connector), after.gtid_set(connector)
     if isinstance(here, GtidSet) and isinstance(there, GtidSet):
         return str(there - here), str(here - there)
     assert isinstance(here, MariadbGtidPosition)

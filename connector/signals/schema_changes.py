@@ -39,7 +39,7 @@ def schema_changes(
         context.captured.changed(change.table_id, exists=change.table is not None)
     now, comments = clock(), settings.rules.values.include_schema_comments
     for change in changes:
-        position = context.behind.to_map()
+        position = context.after.to_map()
         yield HistoryEntry(history_record(change, settings.topic_prefix, position, now // 1_000_000, comments=comments))
         if settings.schema_changes:
             of_row, progress = context.table or change.table_id, context.progress  # the signal's row, as in Debezium

@@ -63,7 +63,7 @@ class SignalContext:
 
     Attributes:
         at: the resume position before the signal; that of its outputs.
-        behind: the resume position after it.
+        after: the resume position after it.
         progress: the position in the stream.
         tables: every table's structure.
         captured: the captured tables.
@@ -72,7 +72,7 @@ class SignalContext:
     """
 
     at: SourceOffset
-    behind: SourceOffset
+    after: SourceOffset
     progress: Progress
     tables: Tables
     captured: CapturedTables

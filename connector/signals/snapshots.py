@@ -49,7 +49,7 @@ class SnapshotsOnDemand(Protocol):
         ...
 
     def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
-        """Read on (``resume-snapshot``)."""
+        """Continue reading (``resume-snapshot``)."""
         ...
 
     def window(self, window_id: str, kind: Window) -> None:

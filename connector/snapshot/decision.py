@@ -23,7 +23,7 @@ class Decision:
         rows: whether it reads the rows of captured tables.
         position: the stored position at which streaming resumes; ``None`` for the position of the snapshot.
         stream: whether it reads the binlog afterwards.
-        goes_on: whether it reads the rest of an interrupted initial snapshot alongside the stream.
+        continues: whether it reads the rest of an interrupted initial snapshot alongside the stream.
         notes: messages for the log about the decision.
     """
 
@@ -32,7 +32,7 @@ class Decision:
     position: SourceOffset | None
     stream: bool
     notes: tuple[str, ...] = ()
-    goes_on: bool = False
+    continues: bool = False
 
     @property
     def snapshot(self) -> bool:
@@ -96,10 +96,10 @@ def decide(
     policy = _policy(mode, flags)
     if offset is None:
         return _first_start(mode, policy, history_exists=history_exists)
-    if offset.snapshot == "INITIAL" or offset.reads_on:
+    if offset.snapshot == "INITIAL" or offset.continues_snapshot:
         left = SnapshotState.from_carried(offset.carried)
         if left.unfinished and resumable and policy.stream and policy.rows != "never" and history_exists:
-            return _read_on(policy, offset, left, position)
+            return _continued(policy, offset, left, position)
         return _after_interruption(mode, policy, left)
     if policy.rows == "every":
         return Decision(structure=True, rows=True, position=None, stream=policy.stream)
@@ -139,7 +139,7 @@ def _first_start(mode: SnapshotMode, policy: _Policy, *, history_exists: bool) -
     return Decision(structure=structure or rows, rows=rows, position=None, stream=policy.stream, notes=notes)
 
 
-def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, position: PositionCheck | None) -> Decision:
+def _continued(policy: _Policy, offset: SourceOffset, left: SnapshotState, position: PositionCheck | None) -> Decision:
     """Continue an incomplete initial snapshot: stream from its position, and read the rest alongside the stream."""
     if position is not None and not position.available:
         where = (
@@ -155,7 +155,7 @@ def _read_on(policy: _Policy, offset: SourceOffset, left: SnapshotState, positio
         return Decision(structure=True, rows=True, position=None, stream=True, notes=(note,))
     note = f"an earlier snapshot was interrupted: {len(left.tables)} tables are read together with the stream"
     start = replace(offset, snapshot=None)
-    return Decision(structure=False, rows=False, position=start, stream=True, notes=(note,), goes_on=True)
+    return Decision(structure=False, rows=False, position=start, stream=True, notes=(note,), continues=True)
 
 
 def _after_interruption(mode: SnapshotMode, policy: _Policy, left: SnapshotState) -> Decision:

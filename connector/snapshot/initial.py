@@ -100,9 +100,9 @@ class Snapshot:
         return self._offset
 
     @property
-    def goes_on(self) -> bool:
+    def continues(self) -> bool:
         """Whether a later start reads only the rest, if the snapshot is interrupted now."""
-        return self._running is not None and self._running.reads_on
+        return self._running is not None and self._running.continues_snapshot
 
     @property
     def _resumed(self) -> SourceOffset | None:
@@ -189,8 +189,8 @@ class Snapshot:
         for table in filter(lambda known: names.keeps_structure(known.database, known.table), created):
             created[table] = with_labels(session, table, created[table], server)
         log.info("read the structure of all tables: %d", len(created))
-        if left_out := [table.id for table in listed if names.leaves_out(table.id.database, table.id.table)]:
-            log.info("skipped as helper tables of online schema changes: %s", ", ".join(map(str, left_out)))
+        if skipped := [table.id for table in listed if names.leaves_out(table.id.database, table.id.table)]:
+            log.info("skipped as helper tables of online schema changes: %s", ", ".join(map(str, skipped)))
         databases, charset = server_queries.databases(session), server_queries.server_charset(session)
         hash_order = self._config.locking is SnapshotLocking.NONE
         return plan.structure_statements(created, databases, charset, hash_order=hash_order)
@@ -213,7 +213,7 @@ class Snapshot:
             outputs = Transformer(self._settings.transforms).outputs(outputs)
         for output in outputs:
             yield output
-            if isinstance(output, Batch):  # it was taken: what its offset needs is stored
+            if isinstance(output, Batch):  # it was taken: its offset has everything that it needs
                 self._running = output.offset
 
     def _table_events(self, running: SourceOffset, to_read: Sequence[TableId]) -> Batch:

@@ -240,7 +240,7 @@ class ParallelRecordStream:
     """Marks the rows of a snapshot that reads several tables in parallel.
 
     Pass the rows to :meth:`rows` as they arrive, call :meth:`finished` after the last ones of each table, and
-    :meth:`finish` in the end. Each table has one first and one last row, in the order of its records.
+    :meth:`finish` at the end. Each table has one first and one last row, in the order of its records.
 
     Args:
         structure: the messages before the rows.

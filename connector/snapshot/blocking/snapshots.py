@@ -227,10 +227,10 @@ class BlockingSnapshots:
         )  # fmt: skip
         self._carry(self._current.without_first())
         self._begin_next()
-        behind = replace(at, carried=None if self._progress is None else self._progress.carried)
+        after = replace(at, carried=None if self._progress is None else self._progress.carried)
         data = {"signal_type": "execute-snapshot", "error": reason}
-        yield from self._notifier.notify("Signal", "FAILED", data, behind, signal_id=request.signal_id)
-        yield from self._notifications.ended("ABORTED", behind)
+        yield from self._notifier.notify("Signal", "FAILED", data, after, signal_id=request.signal_id)
+        yield from self._notifications.ended("ABORTED", after)
 
     def _try_later(self, reason: str) -> None:
         """Take the snapshot again from its beginning."""

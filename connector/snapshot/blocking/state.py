@@ -25,22 +25,22 @@ class BlockingRequest:
         signal_id: the id of the signal.
         collections: regular expressions for the tables.
         filters: pairs of a regular expression for tables and the SELECT that reads their rows.
-        left_out: regular expressions for tables that ``stop-snapshot`` has removed.
+        skipped: regular expressions for tables that ``stop-snapshot`` has removed.
     """
 
     signal_id: str
     collections: tuple[str, ...]
     filters: tuple[tuple[str, str], ...] = ()
-    left_out: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     def select(self, tables: Sequence[TableId]) -> list[TableId]:
         """Return the tables to read, in the order of the signal."""
-        left_out = {*Collections.parse(self.left_out).select(tables)}
-        return [table for table in Collections.parse(self.collections).select(tables) if table not in left_out]
+        skipped = {*Collections.parse(self.skipped).select(tables)}
+        return [table for table in Collections.parse(self.collections).select(tables) if table not in skipped]
 
     def unmatched(self, tables: Sequence[TableId]) -> list[str]:
         """Return the expressions that match none of the tables to read, unless ``stop-snapshot`` has removed any."""
-        return [] if self.left_out else Collections.parse(self.collections).unmatched(tables)
+        return [] if self.skipped else Collections.parse(self.collections).unmatched(tables)
 
     def queries(self, tables: Sequence[TableId]) -> dict[tuple[str, str], str]:
         """Return the SELECT of each table that has one; the first filter that matches."""
@@ -90,7 +90,7 @@ class BlockingState:
             replace(
                 one,
                 collections=tuple(source for source in one.collections if source not in sources),
-                left_out=(*one.left_out, *sources),
+                skipped=(*one.skipped, *sources),
             )
             for one in self.requests
         )
@@ -114,7 +114,7 @@ class BlockingState:
     def stored(self) -> str:
         """Return the field of an offset."""
         requests = [
-            {"signal": one.signal_id, "collections": one.collections, "filters": one.filters, "left_out": one.left_out}
+            {"signal": one.signal_id, "collections": one.collections, "filters": one.filters, "left_out": one.skipped}
             for one in self.requests
         ]
         stored = {"paused": self.paused, "requests": requests}

@@ -19,7 +19,7 @@ from rowtide.schema_history.model import Column, Index, KeyPart, Table, TableId
 from rowtide.schema_history.structure.type_names import BINARY_TYPES, CHARACTER_TYPES, INTEGERS
 
 Bound = tuple[str, ...]
-"""A key as texts that are exact: digits, hexadecimal bytes, or what the server prints. They suit JSON."""
+"""A key as texts that are exact: digits, hexadecimal bytes, or the server's text. They suit JSON."""
 
 
 @dataclass(frozen=True, slots=True)

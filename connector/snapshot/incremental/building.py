@@ -38,22 +38,24 @@ def incremental_snapshots(
         progress: receives the progress.
     """
     database, mariadb = config.database, config.flavor is Flavor.MARIADB
-    goes_on = SnapshotState.from_carried(start.carried).unfinished
-    reader = ChunkReader(lambda: Session(database, mariadb=mariadb), reader_settings(config, tables, goes_on=goes_on))
+    continues = SnapshotState.from_carried(start.carried).unfinished
+    reader = ChunkReader(
+        lambda: Session(database, mariadb=mariadb), reader_settings(config, tables, continues=continues)
+    )
     return IncrementalSnapshots(settings, tables, reader, config.snapshot.incremental.chunk_size, clock, progress)
 
 
-def reader_settings(config: Configuration, tables: Tables, *, goes_on: bool) -> ReaderSettings:
+def reader_settings(config: Configuration, tables: Tables, *, continues: bool) -> ReaderSettings:
     """Return the settings of the chunk reader.
 
     Args:
         config: the configuration.
         tables: every table's structure.
-        goes_on: whether an initial snapshot continues.
+        continues: whether an initial snapshot continues.
     """
     incremental = config.snapshot.incremental
     rows = None if incremental.read_only else _signal_rows(config, tables)
-    threads = max(incremental.threads, config.snapshot.threads) if goes_on else incremental.threads
+    threads = max(incremental.threads, config.snapshot.threads) if continues else incremental.threads
     settings = ReaderSettings(threads, incremental.target_ms / 1000, rows, incremental.chunk_size)
     if config.streaming.semi_sync is Acknowledge.DELIVERED:
         # A transaction is visible once it is acknowledged, and the stream acknowledges none while it waits.

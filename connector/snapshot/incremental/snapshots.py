@@ -162,7 +162,7 @@ class IncrementalSnapshots:
     def due(self) -> bool:
         """Whether :meth:`run` has something to do: a worker has found something, or the stream has reached a chunk.
 
-        Not while the stream comes to a transaction whose first part was emitted before the start: a server that is
+        Not while the stream comes to a transaction whose first part was emitted before the start: a server
         that lags may not have it yet, so a chunk could have older rows.
         """
         progress = self.progress
@@ -287,7 +287,7 @@ class IncrementalSnapshots:
         attempts.server_refused()
         if (
             not (attempts.exhausted or failure.hopeless) or self._carried.first.initial
-        ):  # an initial snapshot leaves no table out
+        ):  # an initial snapshot skips no table
             log.warning("the last chunk of table %s is read again (try %d): %s", name, attempts.refused + 1, reason)
             return
         log.error("%s", requests.given_up(name, reason))
@@ -394,7 +394,7 @@ class IncrementalSnapshots:
         return self._paused(at, paused=True)
 
     def resume(self, signal: Signal, at: SourceOffset) -> Iterable[Output]:
-        """Read on."""
+        """Continue reading."""
         return self._paused(at, paused=False)
 
     def _paused(self, at: SourceOffset, *, paused: bool) -> Iterable[Output]:

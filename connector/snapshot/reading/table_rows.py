@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 PART_ROWS = 50_000
 """The rows of a part, if several connections read parts of one table."""
 RESUMABLE_PART_ROWS = 20_000
-"""The same if the snapshot is resumable: what an interruption repeats of each table that is being read."""
+"""The same if the snapshot is resumable: an interruption repeats a part of each table that is being read."""
 
 
 class TableRows:

@@ -132,7 +132,7 @@ RESUMABLE = state(LEFT)
 @pytest.mark.parametrize("mode", ["initial", "when_needed", "always"])
 def test_an_interrupted_snapshot_continues_from_its_position(mode: str) -> None:
     found = decided(mode, RESUMABLE, resumable=True)
-    assert (found.structure, found.rows, found.stream, found.goes_on) == (False, False, True, True)
+    assert (found.structure, found.rows, found.stream, found.continues) == (False, False, True, True)
     assert found.position == replace(RESUMABLE, snapshot=None)
     assert SnapshotState.from_carried(found.position.carried).tables == (LEFT,)
 
@@ -143,14 +143,14 @@ def test_an_interrupted_snapshot_continues_from_its_position(mode: str) -> None:
 )
 def test_an_interrupted_snapshot_that_cannot_go_on(mode: str, *, resumable: bool, history: bool) -> None:
     found = decided(mode, RESUMABLE, history=history, resumable=resumable)
-    assert (found.structure, found.position, found.goes_on) == (True, None, False)
+    assert (found.structure, found.position, found.continues) == (True, None, False)
     assert any("rowtide.snapshot.resumable=true" in note for note in found.notes)
 
 
 def test_a_snapshot_without_what_is_left_begins_again() -> None:
     for offset in (INTERRUPTED, state(), replace(INTERRUPTED, carried={"rowtide_snapshot_state": "{}"})):
         found = decided("initial", offset, resumable=True)
-        assert (found.rows, found.goes_on) == (True, False)
+        assert (found.rows, found.continues) == (True, False)
 
 
 def test_the_binlog_since_an_interrupted_snapshot_is_gone() -> None:
@@ -172,5 +172,5 @@ def test_a_position_with_a_prepared_xa_transaction_continues_as_any_other(mode: 
     prepared = PreparedXa("X'61',X'',1", "binlog.000003", 500, replace(DONE, pos=500))
     stored = replace(DONE, prepared=(prepared,), carried=SnapshotState((left,)).carried(None))
     found = decided(mode, SourceOffset.from_json(stored.to_json()), resumable=True)
-    assert found.goes_on == (mode == "initial")
+    assert found.continues == (mode == "initial")
     assert found.rows == (mode == "initial_only")

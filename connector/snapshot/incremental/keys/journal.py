@@ -7,7 +7,7 @@ _PRUNE_FROM = 10_000
 
 
 class Verdict(Enum):
-    """What to do with a row that was read."""
+    """The decision about a row that was read."""
 
     EMIT = auto()
     DROP = auto()
@@ -60,7 +60,7 @@ class Journal:
         return {key for key, (number, _) in self._keys.items() if number > since}
 
     def verdict(self, key: Hashable, since: int) -> Verdict:
-        """Return what to do with a row that was read when event ``since`` was the last one."""
+        """Return the decision about a row that was read when event ``since`` was the last one."""
         if self._unknown > since:
             return Verdict.READ_AGAIN
         number, replaces = self._keys.get(key, (0, True))

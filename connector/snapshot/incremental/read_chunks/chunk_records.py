@@ -47,7 +47,7 @@ def row_batches(
     blocks: Sequence[Rows],
     event: SourcePosition,
     before: SourceOffset,
-    behind: SourceOffset,
+    after: SourceOffset,
     clock: Callable[[], int],
     gone: Rows = (),
 ) -> Iterator[Batch]:
@@ -61,7 +61,7 @@ def row_batches(
         blocks: its rows.
         event: the event whose position they have.
         before: the offset from which the chunk is read again.
-        behind: the offset after the chunk.
+        after: the offset after the chunk.
         clock: nanoseconds since the epoch.
         gone: rows whose deletion gets records.
     """
@@ -69,10 +69,10 @@ def row_batches(
     read_time = ReadTime(micros, before, clock, event)
     rows = [row for block in blocks for row in block]
     if not rows and not gone:
-        yield Batch("", -1, (), behind, 0, 0)
+        yield Batch("", -1, (), after, 0, 0)
     for begin in range(0, len(rows), _BATCH_ROWS):
         end = begin + _BATCH_ROWS
         messages = table.messages(rows[begin:end], "incremental", read_time)
-        yield table.batch(messages, micros // 1000, behind if end >= len(rows) and not gone else before)
+        yield table.batch(messages, micros // 1000, after if end >= len(rows) and not gone else before)
     if gone:
-        yield table.batch(table.deletions(gone, read_time), micros // 1000, behind)
+        yield table.batch(table.deletions(gone, read_time), micros // 1000, after)

@@ -38,7 +38,7 @@ class ScanStep(Enum):
 
 
 Found = tuple[Scan, ReadChunk | Failed | ScanStep]
-"""What a worker has found."""
+"""The result of a worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,5 +79,5 @@ def test_the_stream_does_not_wait_while_commits_wait_for_what_it_has_read(
 ) -> None:
     more = {} if acknowledge is None else {"rowtide.semi.sync": "true", "rowtide.semi.sync.acknowledge": acknowledge}
     config = from_properties({**PROPERTIES, **more})
-    settings = reader_settings(config, Tables(Server(Flavor.MYSQL)), goes_on=False)
+    settings = reader_settings(config, Tables(Server(Flavor.MYSQL)), continues=False)
     assert (settings.hold_s > 0) is holds
