@@ -148,7 +148,7 @@ def is_equal(one: str, other: str) -> bool:
 
 
 def are_of_one_kind(one: str, other: str) -> bool:
-    """Tell whether two texts are of values of one kind, such as numbers or texts; NULL is of every kind."""
+    """Return whether two texts are of values of one kind, such as numbers or texts; NULL is of every kind."""
     return one[0] == other[0] or NULL in (one, other) or (one[0] in _NUMBERS and other[0] in _NUMBERS)
 
 

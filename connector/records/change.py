@@ -1,4 +1,4 @@
-"""A change of a row as Python values: what ``rowtide.Engine`` yields."""
+"""A change of a row as Python values, as ``rowtide.Engine`` yields it."""
 
 import datetime as dt
 import json

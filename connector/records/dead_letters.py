@@ -34,10 +34,10 @@ REPLAYED_HEADER = "rowtide.dead.letter.replayed"
 """The only header of a record that says that the dead letter with this id was replayed."""
 
 ADDED = "rowtide.dead.letter.", CONNECT
-"""How the names of the headers begin that a dead letter has in addition to those of its record."""
+"""The prefix of the headers that a dead letter has in addition to those of its record."""
 
 _MOST_REASON = 2000
-"""Characters of an error that a dead letter has: an error may show a value, and headers cannot be divided."""
+"""The most characters of an error in a dead letter: an error may show a value, and headers cannot be divided."""
 
 Stage = Literal["TASK_POLL", "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "KAFKA_PRODUCE"]
 """The step that rejected a record, as Kafka Connect names it."""

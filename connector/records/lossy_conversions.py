@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _SHOWN = 20
 _EXACT_DIGITS = 15
 _MAX_REPORTED = 10_000
-"""For how many columns it is cached that the warning was given."""
+"""The number of columns whose warnings are remembered."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ VALUE_SCHEMA = struct(
 _COPIED_MAP = 8
 """The capacity of Debezium's map of ``additional_data``, the copy of one with three to five fields."""
 _LONGEST_LIST = 250_000
-"""Characters; of up to four bytes each in UTF-8, they leave room below ``max.message.bytes`` (1 MB by default)."""
+"""Characters; of up to four bytes each in UTF-8, they leave space below ``max.message.bytes`` (1 MB by default)."""
 
 End = Literal["COMPLETED", "SKIPPED", "ABORTED", "PAUSED", "RESUMED"]
 Kind = (

@@ -19,7 +19,7 @@ T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREPARED, _CURRENT, _SERVER, _WITHIN = "rowtide_prepared", "rowtide_done", "rowtide_server", "rowtide_gtid"
 _CARRIED = "incremental_snapshot_", "rowtide_snapshot_", "rowtide_signal_", "rowtide_values"
-"""How the names of fields begin that are carried from offset to offset."""
+"""The prefixes of the names of fields that are carried from offset to offset."""
 UNFINISHED = "rowtide_snapshot_initial"
 """The field of ``carried`` while the initial snapshot continues alongside the stream.
 
@@ -85,7 +85,7 @@ class SourceOffset:
     carried: Mapping[str, Any] | None = field(default=None)
 
     @property
-    def reads_on(self) -> bool:
+    def continues_snapshot(self) -> bool:
         """Whether a start from it continues an interrupted initial snapshot."""
         return UNFINISHED in (self.carried or ())
 
@@ -104,11 +104,11 @@ class SourceOffset:
         return f"{events}{rows} of {transaction}"
 
     def gtid_set(self, connector: str) -> GtidSet | MariadbGtidPosition:
-        """``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
+        """Return ``gtids`` parsed for the ``mysql`` or the ``mariadb`` connector; empty if there are none."""
         return (MariadbGtidPosition if connector == "mariadb" else GtidSet).parse(self.gtids or "")
 
     def to_map(self) -> dict[str, Any]:
-        """Debezium's fields of this offset, in Debezium's order.
+        """Return Debezium's fields of this offset, in Debezium's order.
 
         With prepared XA transactions there are two more fields, which Debezium ignores: the other fields are then those
         of the position before the oldest of these transactions, so that Debezium does not miss it.
@@ -151,7 +151,7 @@ class SourceOffset:
         if self.within is not None and self.gtids is not None and (self.event or self.row):
             fields = java_hash_map_order({**fields, _WITHIN: self.within})
         if self.carried:
-            unfinished = {"snapshot": "INITIAL"} if self.reads_on else {}
+            unfinished = {"snapshot": "INITIAL"} if self.continues_snapshot else {}
             fields = java_hash_map_order({**fields, **unfinished, **self.carried})
         return json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
 

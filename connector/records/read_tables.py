@@ -23,7 +23,7 @@ _FIELD = "rowtide_snapshot_lists"
 _LONGEST_PLAIN = 1000
 """Characters; a longer text is stored compressed, since every offset has it."""
 _LONGEST = 300_000
-"""Characters. Kafka's default limit for a record is 1 MB, and an incremental snapshot needs room, too."""
+"""Characters. Kafka's default limit for a record is 1 MB, and an incremental snapshot needs space, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,8 @@ def _literal(text: str) -> str:
 def _doc(text: str) -> str:
     """Return a text for a docstring, on one line."""
     line = " ".join(text.encode("utf-8", "replace").decode().split())
-    line = "".join(sign for sign in line if sign.isprintable())  # before quotes are replaced, which this joins
+    line = "".join(
+        sign for sign in line if sign.isprintable()
+    )  # before quotes are replaced: removing a character can join them
     line = line.replace("\\", "\\\\").replace('"""', "'''")
     return f"{line[:-1]}'." if line.endswith('"') else line if line.endswith(".") else f"{line}."

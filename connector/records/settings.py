@@ -132,7 +132,7 @@ class PipelineSettings:
             ``JsonConverter``; then ``keys`` and ``values`` are :data:`LOSSLESS`.
         exact_values: whether values and their marks are exact; otherwise they are as Debezium writes them.
         changes: make :class:`~rowtide.connector.records.change.Change` objects from rows instead of messages.
-        table_events: what happens to tables as a whole becomes
+        table_events: the effects on tables as a whole become
             :class:`~rowtide.connector.records.table_events.TableEvent` objects, for sinks that keep tables.
         derive_cascades: ``rowtide.cascaded.changes=derive``.
         form: the form of the messages of rows and statements; ``None`` for Debezium's. Heartbeats,

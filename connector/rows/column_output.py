@@ -14,7 +14,7 @@ from rowtide.envelope.types.column_type import Bind, ColumnType, Fallback, ident
 
 ESCAPE_FIXES = [f"if '\\\\' in {v} or not {v}.isascii(): {v} = normalize_escapes({v})" for v in "kr"]
 """Source lines after a row's values. Strings are escaped by the fastest function available; where Jackson escapes
-differently, the texts of the whole key (``k``) and row (``r``) are corrected in one go."""
+differently, the texts of the whole key (``k``) and row (``r``) are corrected together."""
 
 
 @dataclass(frozen=True, slots=True)

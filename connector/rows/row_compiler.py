@@ -356,12 +356,12 @@ class _Source:
 
 
 def stored_text_lines(column: Column, output: ColumnOutput, bind: Bind) -> list[str]:
-    """Source lines that convert the bytes of a value in the variable ``v``, without a length, to its JSON text."""
+    """Return source lines that convert the bytes in the variable ``v``, without a length, to the JSON text."""
     return [*_canonical_lines(column, bind), f"v = str({text_expression(output, 'v', bind)})"]
 
 
 def stored_value_lines(column: Column, output: ColumnOutput, bind: Bind) -> list[str]:
-    """Source lines that convert the bytes of a value in the variable ``v``, without a length, to its value."""
+    """Return source lines that convert the bytes in the variable ``v``, without a length, to the value."""
     return [*_canonical_lines(column, bind), f"v = {value_expression(output, 'v', bind)}"]
 
 

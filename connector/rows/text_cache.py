@@ -12,7 +12,7 @@ from rowtide.connector.rows.compiled_source import define
 from rowtide.envelope.types.column_type import Bind
 
 MAX_ENTRIES = 8192
-"""Entries per column. A full cache is emptied, so that values of today replace those of last week."""
+"""Entries per column. A full cache is emptied, so recent values replace old ones."""
 
 
 class CacheBudget:

@@ -32,7 +32,7 @@ CACHED_KINDS: frozenset[Kind] = frozenset(
 def value_source(
     column: Column, output: ColumnOutput, v: str, bind: Bind, key: str | None = None, *, verify: bool = False
 ) -> list[str]:
-    """Source lines that convert ``v`` (bytes, or text for `ASCII_KINDS`) to the JSON text of the column's value.
+    """Return source lines that convert ``v`` (bytes, or text for `ASCII_KINDS`) to the column's JSON text.
 
     Args:
         column: the column's structure.
@@ -118,7 +118,7 @@ def unscaled(text: str, scale: int) -> int:
 
 
 def fraction_micros(digits: str) -> int:
-    """Microseconds of the digits of a fraction, which may be empty."""
+    """Return the microseconds of the digits of a fraction, which may be empty."""
     return int(digits.ljust(6, "0")[:6])
 
 

@@ -123,7 +123,7 @@ class TableSink(SynchronousSink):
                     self._store.truncate(table)
                 continue
             self._pending_of(change, table).add((change,))
-        if self._reading and batch.offset.snapshot is None and not batch.offset.reads_on:
+        if self._reading and batch.offset.snapshot is None and not batch.offset.continues_snapshot:
             self._flush()  # the snapshot is complete: rows that are read later may be there already
             self._reading.clear()
 

@@ -30,7 +30,7 @@ def take_snapshot(snapshot: Snapshot, history: SchemaHistoryStore, store: EventS
             log.info("the snapshot is complete; its position is %s", describe(snapshot.offset))
         else:
             if stop.is_set():
-                then = "reads the missing rows" if snapshot.goes_on else "takes it again from the beginning"
+                then = "reads the missing rows" if snapshot.continues else "takes it again from the beginning"
                 log.info("the snapshot was interrupted; the next start %s", then)
             for batch in snapshot.aborted():
                 with contextlib.suppress(StoreClosed):  # delivery has ended, and says why
@@ -61,7 +61,7 @@ def write_snapshot(
             if isinstance(output, HistoryEntry):
                 history.append(output.text)
                 continue
-            if complete or output.offset.reads_on:
+            if complete or output.offset.continues_snapshot:
                 buffering.close()
             store.put([output])
     return True

@@ -251,7 +251,7 @@ def conversion_failure(settings: PipelineSettings, record: RecordColumn, table: 
     def failed(value: object, error: Exception) -> object:
         if isinstance(error, ColumnConverterError):  # of the user's code: null instead would hide its mistake
             raise SchemaError(f"{subject}: {error}{_detail(error, settings)}") from error
-        shows = settings.show_values or isinstance(error, OutOfRangeError)  # without the number, the error is a riddle
+        shows = settings.show_values or isinstance(error, OutOfRangeError)  # without the number, the error says little
         shown = f"{value} cannot be converted: {error}" if shows else _HIDDEN_VALUE
         if mode == "fail":
             raise SchemaError(f"{subject}: {shown}. {way_out}") from error

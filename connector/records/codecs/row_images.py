@@ -1,6 +1,6 @@
 """Decodes the row images of one table: from the bytes of a row event to rows in a codec's form.
 
-It compiles a decoder for each set of columns that images hold, and caches those that were used last.
+It compiles a decoder for each set of columns that images hold, and caches the most recently used ones.
 """
 
 import struct

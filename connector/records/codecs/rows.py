@@ -19,7 +19,7 @@ from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.table import TableSchema
 
 Record = TypeVar("Record")
-"""What the codec makes of a change."""
+"""The codec's output for a change."""
 
 
 _MAX_ROWS = 4096

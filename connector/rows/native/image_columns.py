@@ -46,7 +46,7 @@ _STORED = {
     BIT: "big endian",
 }
 _DOCUMENTS = {stream_text: "binary json", server_text: "binary json in the server's style"}
-"""How compiled code names the documents of a column, by the function in Python that converts them."""
+"""The names of documents in compiled code, by the function in Python that converts them."""
 _LARGEST_TABLE = 1024
 """Labels of an ENUM whose texts are prepared; those of a longer list are cached as they come."""
 
