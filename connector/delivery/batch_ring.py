@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 INIT_SEQUENCE = -1
 """The cursors before the first batch."""
 _FIRST_SLOTS = 1024
-"""Slots of a new ring. All that it may have would take 0.5 MB with the default of ``max.queue.size``."""
+"""Slots of a new ring. The maximum number would take 0.5 MB with the default of ``max.queue.size``."""
 
 
 class Storable(Protocol):

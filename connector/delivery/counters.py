@@ -19,7 +19,7 @@ AGES_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 30
 
 
 class Ages(NamedTuple):
-    """How old changes were when the sink had acknowledged their records.
+    """The ages of changes when the sink acknowledged their records.
 
     Attributes:
         counts: records by class: one for each bound of ``AGES_S``, and one for older changes.

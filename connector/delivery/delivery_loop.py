@@ -36,9 +36,9 @@ _IDLE_WAIT_S = 0.1
 _QUIET_WAIT_S = 0.5
 """The longest wait while only the offset has to be stored, at a tenth of its interval."""
 _UNACKNOWLEDGED_WAIT_S = 0.01
-"""How long to wait for batches while acknowledgements are pending, which free room in the store."""
+"""How long to wait for batches while acknowledgements are pending, which free space in the store."""
 _REPORTED_WAIT_S = 0.05
-"""The same if the sink says when there is something to do, and the room is not needed."""
+"""The same if the sink says when there is something to do, and the space is not needed."""
 _AWAITED_WAIT_S = 0.001
 """The same while a caller waits for the acknowledgements, such as a commit on the server."""
 _FIRST_RETRY_S = 0.1

@@ -28,7 +28,7 @@ _BYTE_ARRAY_AGAIN = b"\x71\x00\x7e\x00\x02"
 _CLASS_HANDLE = 0x7E0002
 _LOAD_FACTOR = 0.75
 _PASSING = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE})
-"""Errors of the operating system that end without a change of the configuration."""
+"""Errors of the operating system that can pass without a change of the configuration."""
 
 
 class FileOffsetStore:

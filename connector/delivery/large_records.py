@@ -33,14 +33,13 @@ WITHOUT_BEFORE_HEADER = "rowtide.large.record"
 """The header of an update without the row before it."""
 
 _PART_HEADERS = 100
-"""Bytes that a part of a dead letter has more at most: two headers."""
-
+"""The maximum number of additional bytes of a part of a dead letter: two headers."""
 
 _MOST_LENGTHS = 10
 """Bytes of the lengths of a key and of a value."""
 
 _Replacement = Callable[[Batch, Message, int], tuple[list[Message], list[Batch]]]
-"""The messages and batches to send instead of a message of a batch, which may have at most that many bytes."""
+"""Returns the messages and batches to send instead of a message of a batch, each of at most the given size in bytes."""
 
 
 class LargeRecords:

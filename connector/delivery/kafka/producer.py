@@ -39,7 +39,7 @@ _SERVE_EVERY = 1000
 
 _CHOSEN_BY_KEY = -1
 _ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 - librdkafka's local code
-"""Follows the errors of single brokers, which say why."""
+"""It is reported after the errors of single brokers, which give the reason."""
 
 _CALL_S = 1.0
 """How long one call of the client may block before the next check for an interrupt."""
@@ -159,7 +159,7 @@ class RecordProducer:
             try:
                 self.client.produce(topic, value, key, *more)
             except BufferError as failure:
-                if empty:  # waiting makes no more room
+                if empty:  # waiting frees no more space
                     raise larger_than_queue(topic, _size(key, value)) from failure
                 self._wait_for_room()
             except KafkaException as failure:

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 _SLOW = (
     f"makes record batches in {implementation.NAME}, which is slower: install rowtide on a machine with a C compiler"
 )
-"""What the native producer does without compiled code."""
+"""The problem of the native producer without compiled code, as the end of a sentence."""
 
 
 def new_producer(

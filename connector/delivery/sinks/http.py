@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.5, 30.0
 _ANSWER_S = 30.0
 _LONGEST_RETRY_AFTER_S = 3600.0
-"""How far a server's ``Retry-After`` is respected."""
+"""The longest ``Retry-After`` of a server that is respected."""
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Answers that may be another one later; all others above 299 are final."""
+"""Status codes after which a retry may succeed; all others above 299 are final."""
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -82,7 +82,7 @@ class StreamSink:
 class FileSink:
     """Writes records to ``DIRECTORY/records-00000001.jsonl`` and so on, all topics in the order of commits.
 
-    Delivery is at least once: a file is written to disk (fsync) before the position is stored. After a crash an
+    Delivery is at least once: a file is written to disk (fsync) before the position is stored. After a crash, an
     incomplete line is removed, and records since the stored position are written again.
 
     Args:

@@ -43,9 +43,9 @@ OWN = "_rowtide"
 """The directory of the sink's own files."""
 _MARK = "rowtideOffset"
 _NEW = "new"
-"""How the directories begin of tables that are made in a transaction. At its end they get their names."""
+"""The prefix of the directories of tables that are created in a transaction, which renames them at its end."""
 _COMPACTED_EACH = 100
-"""After how many versions the small files of a table are merged, and old ones deleted."""
+"""The number of versions after which the small files of a table are merged, and old ones deleted."""
 _MEASURES = {"values": None, "characters": pc.utf8_length, "bytes": pc.binary_length}
 _EXACT = Context(prec=100)
 _LATER = deltalake.PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -519,7 +519,7 @@ class DeltaStore:
         self._steps = []
         self._finish()
         versions = {table: self._restore(table, version) for table, version in self._state.versions.items()}
-        if versions != self._state.versions:  # or each start would undo what others do from now on
+        if versions != self._state.versions:  # or each start would undo the later changes of others
             self._state = self._state._replace(versions=versions, number=self._state.number + 1)
             self.offsets.replace(self._state)
         for folder in (self.path / OWN).glob(f"{_NEW}*"):
@@ -622,7 +622,9 @@ def _cast(values: pa.Array, column: Column, kind: pa.DataType) -> pa.Array:
         given = (None if value is None else Decimal(value) for value in values.to_pylist())
         numbers = [None if one is None else one.quantize(digits, context=_EXACT) for one in given]
         return pa.array(fitting(numbers, kind), kind)
-    if pa.types.is_decimal(kind) and not pa.types.is_decimal(values.type):  # Arrow demands room for the longest integer
+    if pa.types.is_decimal(kind) and not pa.types.is_decimal(
+        values.type
+    ):  # Arrow demands space for the longest integer
         values = values.cast(pa.int64()).cast(pa.decimal128(38, kind.scale))
     return values.cast(kind)
 

@@ -246,7 +246,7 @@ class DuckDbStore:
         return {row[0]: row[1] for row in self._execute(f"DESCRIBE {quoted(table)}")}
 
     def type_of(self, column: Column) -> str:
-        """DuckDB's type of a column."""
+        """Return DuckDB's type of a column."""
         return duckdb_type(column)
 
     def create(self, table: TableId, columns: Sequence[Column]) -> None:
@@ -303,7 +303,7 @@ class DuckDbStore:
 
     def alter(self, table: TableId, pairs: Sequence[tuple[Column | None, Column]], values: dict[str, Any]) -> None:
         """Change the columns of a table."""
-        # DuckDB alters one column at a time, and names may be exchanged: a new table has all of it in one statement.
+        # DuckDB alters one column at a time, and names may be swapped: one statement makes a table with all changes.
         listed, added = [], [new for old, new in pairs if old is None]
         for old, new in pairs:
             source = f"t.{name(old.name)}" if old is not None else f"g.{name(new.name)}"
