@@ -25,7 +25,7 @@ _KEYS = (
 )
 
 _Key = tuple[str, str, tuple[str, ...]]
-"""Database and table, and the columns, in lower case: of a foreign key, or what it references."""
+"""Database and table, and the columns, in lower case: those of a foreign key, or those that it references."""
 
 
 def require_derivable(config: Configuration, tables: Tables) -> None:

@@ -29,7 +29,7 @@ from rowtide.schema_history.store.topic_reader import Extent, TopicReader
 from rowtide.topics.errors import TopicError
 
 Newer = Literal["stay", "overwrite", "omit"]
-"""What happens to records with a newer one in their topic: the dead letter stays, or they are sent or omitted."""
+"""The treatment of records with a newer one in their topic: the dead letter stays, or they are sent or omitted."""
 
 _OPEN_S = 60.0
 _ABORT_S = 10.0

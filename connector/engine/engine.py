@@ -191,14 +191,14 @@ class Engine:
             raise EngineError("the engine was not started: use it in a with statement, or call start()")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            ended = task.ended  # first: what was read until then is in the store already
+            ended = task.ended  # first: the changes read until then are in the store already
             left = _TICK_S if deadline is None else min(_TICK_S, max(0.0, deadline - time.monotonic()))
             self._wait(0.0 if ended else left)
             try:
                 batch = self._take(size)
                 if batch is not None:
                     return batch
-            except KeyboardInterrupt:  # no caller has what was taken, so a later batch must not acknowledge it
+            except KeyboardInterrupt:  # no caller has the taken changes, so a later batch must not acknowledge them
                 self.rollback()
                 raise
             if ended and (self._store is None or not self._store.unread):

@@ -43,16 +43,16 @@ class StreamPlace:
         self._wanted = False
 
     def take(self) -> SourceOffset | None:
-        """Return a position, with the ``server_id`` as its server, everything before which is in the event store.
+        """Return a position whose server is the ``server_id``; the event store has everything before it.
 
-        It may be that of the call before: the next one is noted soon. ``None`` if nothing of the stream was read. Read
-        ``servers`` after it.
+        It may be that of the previous call: the next one is noted soon. ``None`` if nothing of the stream was read.
+        Read ``servers`` after it.
         """
         self._wanted = True
         return self._position
 
     def forget(self) -> None:
-        """Have no position until the next one is noted."""
+        """Forget the position until the next one is noted."""
         self._position = None
 
     def note(self, pipeline: Pipeline) -> None:

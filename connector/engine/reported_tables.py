@@ -57,12 +57,12 @@ class ReportedTables:
         return self._changes != self._tables.changes or (self._transformed and self._clock() >= self._look_at)
 
     def run(self, _pipeline: Pipeline) -> Iterator[Output]:
-        """Report what is new; there are no outputs."""
+        """Report new structures and topics; there are no outputs."""
         self.report()
         return iter(())
 
     def report(self) -> None:
-        """Report what is new."""
+        """Report new structures and topics."""
         if self._changes != self._tables.changes:
             self._changes = self._tables.changes
             self._lineage.tables(self._changed(), topics=self._sent is not None and not self._transformed)
@@ -85,4 +85,4 @@ class ReportedTables:
 
 
 def _unreported(*_unknown: object) -> None:
-    """Types that have no schema are reported with the rows."""
+    """Drop a warning: types that have no schema are reported with the rows."""

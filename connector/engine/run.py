@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """What a run works with, starting at the stored offset.
+    """The input of a run, starting at the stored offset.
 
     Attributes:
         config: with the list of captured tables that a signal has set.
@@ -191,9 +191,7 @@ class ConnectorRun:
         guards.stop()
         if delivery is not None and self._sink is not None and guards.taken_over is None:
             delivery.drain(self._stop.event)  # to interrupt the sink is to close it, and the next run needs it
-        limit = (
-            0.0 if guards.taken_over is not None else self._stop.time_left()
-        )  # the other program delivers what is left
+        limit = 0.0 if guards.taken_over is not None else self._stop.time_left()  # the other program delivers the rest
         if delivery is not None and not delivery.stop(limit):
             failure = (
                 guards.taken_over or delivery.failure or failure
@@ -205,7 +203,7 @@ class ConnectorRun:
         if self._settings.transforms is not None:
             self._settings.transforms.close()
         if components is not None:
-            components.store.close(failure)  # a consumer takes what is left, and then gets the end
+            components.store.close(failure)  # a consumer takes the rest, and then gets the end
             try:
                 components.history.close()
             except Exception as error:  # noqa: BLE001 - as above
@@ -246,7 +244,7 @@ class ConnectorRun:
             self.state, position = "RECOVERING", decision.position
             kept = StoredHistory(components.history, config.topics.prefix, components.summaries)
             tables, records = recovered_tables(config, kept, position)
-            if not decision.goes_on:
+            if not decision.continues:
                 self._notify_skipped(settings, components, position)
         reported = self._reported(settings, tables)
         if decision.stream and not self._stop.requested:
@@ -285,7 +283,7 @@ class ConnectorRun:
         self.delivery.start()
 
     def _reported(self, settings: PipelineSettings, tables: Tables) -> list[BoundaryWork]:
-        """Report the tables to OpenLineage, if it is used, and return what reports their changes."""
+        """Report the tables to OpenLineage, if it is used, and return the work that reports their changes."""
         if self.lineage is None:
             return []
         self.lineage.running()

@@ -1,4 +1,4 @@
-"""What ends a run from outside: its topics are deleted, or another program runs the same connector."""
+"""Ends a run when its topics are deleted, or another program runs the same connector."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The end of a run: what waits is interrupted, and what was read is delivered in the time that is left."""
+"""The end of a run: waiting calls are interrupted, and delivery gets the remaining time."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from rowtide.connector.source.connection.kill import kill_queries
 from rowtide.connector.source.connection.open_connections import OpenConnections
 
 _DRAINING = 0.8
-"""The part of ``task.shutdown.graceful.timeout.ms`` in which what was read must be delivered."""
+"""The part of ``task.shutdown.graceful.timeout.ms`` in which delivery must end."""
 _STOP_QUERIES_S = 1.0
 """How long reading may take to stop before its connections are interrupted: a stream stops within a tick."""
 _STOP_READING_S = 1.0
@@ -46,7 +46,7 @@ class RunStop:
         return self._ended.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait, but not after a stop; returns whether the run is to end."""
+        """Wait, unless the run is to end; return whether it is."""
         return self.event.wait(seconds)
 
     def request(self) -> None:

@@ -38,7 +38,7 @@ class BoundaryWork(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamRequests:
-    """What is requested of a stream while it runs.
+    """The requests to a stream while it runs.
 
     Attributes:
         signals: the actions of signals.

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Fitting = Callable[[Sequence[Batch]], Sequence[Batch]]
-"""Returns the batches to send instead of some."""
+"""Returns the batches to send in place of others."""
 
 _PATIENCE_S = 60.0
 _TABLES_QUEUE_BYTES = 256 * 2**20

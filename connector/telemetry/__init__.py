@@ -23,7 +23,7 @@ class Tracing:
 
     Attributes:
         acknowledged: takes records, and when the sink has acknowledged them.
-        flush: sends what is left; returns after at most two seconds.
+        flush: sends the rest; returns after at most two seconds.
     """
 
     acknowledged: Callable[[Sent, float], None] | None = None
@@ -31,7 +31,7 @@ class Tracing:
 
 
 def tracing(config: Configuration) -> Tracing:
-    """Return what makes the traces of a connector; it does nothing without ``rowtide.opentelemetry.enabled``.
+    """Return the tracing of a connector; it does nothing without ``rowtide.opentelemetry.enabled``.
 
     Raises:
         TelemetryError: a package is not installed, or an environment variable of OpenTelemetry has a value that rowtide
@@ -47,7 +47,7 @@ def tracing(config: Configuration) -> Tracing:
 
 
 class Lineage(Protocol):
-    """Reports what a connector reads and writes."""
+    """Reports the tables and topics of a connector."""
 
     def started(self) -> None:
         """Report that the connector starts."""
@@ -74,12 +74,12 @@ class Lineage(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what waits."""
+        """Send the waiting events."""
         ...
 
 
 def lineage(config: Configuration, run_id: str) -> Lineage | None:
-    """Return what reports the lineage of a connector; ``None`` without ``openlineage.integration.enabled``.
+    """Return the reporter of a connector's lineage; ``None`` without ``openlineage.integration.enabled``.
 
     Args:
         config: the configuration.

@@ -1,6 +1,7 @@
-"""What traces and metrics have in common: OpenTelemetry's environment variables, and exporters that may fail.
+"""The common part of traces and metrics: OpenTelemetry's environment variables, and exporters that may fail.
 
-An exporter that cannot send drops what it has. rowtide says so once in a while, instead of OpenTelemetry at each try.
+An exporter that cannot send drops what it has. rowtide logs this from time to time; OpenTelemetry would log each
+attempt.
 """
 
 import logging
@@ -13,7 +14,7 @@ from rowtide.connector.telemetry import TelemetryError
 log = logging.getLogger(__name__)
 
 _SILENCE_S = 300.0
-"""The least time between two lines in the log about an exporter that cannot send."""
+"""The minimum time between two log lines about an exporter that cannot send."""
 _PROTOCOL = "http/protobuf"
 
 
@@ -51,7 +52,7 @@ def silence() -> None:
 
 
 class Outages:
-    """Says in the log that an exporter cannot send, and that it can again.
+    """Logs that an exporter cannot send, and that it can again.
 
     Args:
         what: what it sends.

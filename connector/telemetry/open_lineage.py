@@ -136,7 +136,7 @@ class OpenLineage:
                 self.topic(name)
 
     def close(self) -> None:
-        """Send what waits; returns after at most two seconds, and drops what is left."""
+        """Send the waiting events; returns after at most two seconds, and drops the rest."""
         while True:
             try:
                 self._waiting.put_nowait(None)

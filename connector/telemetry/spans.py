@@ -28,7 +28,7 @@ _NS = 1_000_000_000
 
 
 def resource() -> Resource:
-    """Return what sends telemetry: ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES``."""
+    """Return the resource that sends telemetry: ``OTEL_SERVICE_NAME`` and ``OTEL_RESOURCE_ATTRIBUTES``."""
     found = Resource.create({"service.version": __version__})
     named = not str(found.attributes.get("service.name", "")).startswith("unknown_service")
     return found if named else found.merge(Resource({"service.name": "rowtide"}))

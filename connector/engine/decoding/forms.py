@@ -8,7 +8,7 @@ from rowtide.connector.engine.decoding.lines import put, put_lines
 from rowtide.connector.records.batch import Batch, Output
 
 _FIRST_ROOM = 1 << 18
-"""The room for the lines of an event at first. Those of an event of 8 KB, the default, have 100 to 1000 KB."""
+"""The initial space for the lines of an event. Those of an event of 8 KB, the default, take 100 to 1000 KB."""
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -9,9 +9,9 @@ import os
 import tempfile
 
 INPUT_BYTES = 2 << 20
-"""The room in a slot for the events of one chunk."""
+"""The space in a slot for the events of one chunk."""
 OUTPUT_BYTES = 16 << 20
-"""The room in a slot for the outputs of a part of this chunk."""
+"""The space in a slot for the outputs of a part of this chunk."""
 SLOTS = 2
 """The chunk in one slot is decoded while the other slot is read, and gets its next chunk."""
 

@@ -74,9 +74,9 @@ class ParallelPipeline(Generic[T]):
         )
         self._tasks: deque[Task] = deque()
         self._held: list[T] = []
-        self._taken: ChunkState | None = None  # of a process; the pipeline has taken only its progress yet
+        self._taken: ChunkState | None = None  # of a process; the pipeline has taken only its progress so far
         self._failed = False
-        self._astray = False  # the splitter has expected another position than the pipeline's
+        self._astray = False  # the splitter expected a position other than the pipeline's
 
     def offset(self) -> SourceOffset:
         """Return the resume position after the outputs that were yielded."""

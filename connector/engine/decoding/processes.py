@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _MAX_DEFAULT = 8
 _MAX_ENDED = 5
-"""After this many processes have ended by themselves, no further ones are started."""
+"""After this many processes have ended unexpectedly, no further ones are started."""
 _MAX_SENT = 10_000
 """Tables that a process is known to have; it then receives them again."""
 _STOP_S = 5.0
@@ -37,7 +37,7 @@ _CHILD = (
     "import sys; sys.path[:] = {path!r}; from rowtide.connector.engine.decoding.worker import main; "
     "main({connection}, {memory})"
 )
-"""The code of a process. It is no ``multiprocessing.Process``: that would import the parent's main module first."""
+"""The code of a process. It is not a ``multiprocessing.Process``, which would import the parent's main module first."""
 
 
 class ArrivedPart(NamedTuple):

@@ -38,7 +38,7 @@ _MOST_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class StartTables:
-    """What a start decides about new tables.
+    """The decisions of a start about new tables.
 
     Attributes:
         start: the start position, with the lists of tables to store from now on.
