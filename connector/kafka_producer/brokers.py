@@ -22,7 +22,7 @@ others are out of date, and several brokers must answer before a topic is consid
 
 
 _MORE_THAN_REPLICAS = 4 / 3
-"""The least wait for an answer, in addition to the time for which the broker may wait for its replicas."""
+"""The minimum wait for an answer, in addition to the time for which the broker may wait for its replicas."""
 
 
 class Brokers:
@@ -144,7 +144,7 @@ class _BrokerThread(threading.Thread):
         self._disconnect()
 
     def end(self) -> None:
-        """End the thread, and interrupt what it is doing; may be called by other threads."""
+        """End the thread, and interrupt its current request; other threads may call this."""
         self.requests.put(None)
         with self._lock:
             self._ended = True

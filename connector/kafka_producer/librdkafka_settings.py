@@ -93,7 +93,7 @@ WITHOUT_EFFECT = frozenset(
         "topic.metadata.refresh.sparse",
     }
 )
-"""Settings that change neither what is sent nor how brokers are connected to."""
+"""Settings that affect neither the records nor the connections to brokers."""
 
 
 def unsupported(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -177,8 +177,8 @@ class Connection:
         self._socket.send(parts, deadline)
         self._socket.wait(deadline)
         while True:
-            room = self._frames.room()
-            frame = self._frames.received(self._socket.receive_into(room, deadline))
+            space = self._frames.space()
+            frame = self._frames.received(self._socket.receive_into(space, deadline))
             if frame is not None:
                 return decode_answer(sent, frame)
 

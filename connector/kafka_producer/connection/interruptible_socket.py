@@ -166,7 +166,7 @@ class InterruptibleSocket:
         if not self._is_pending():
             self._wait(select.POLLIN, deadline)
 
-    def receive_into(self, room: memoryview, deadline: float) -> int:
+    def receive_into(self, buffer: memoryview, deadline: float) -> int:
         """Receive bytes, at least one, and return their number.
 
         Raises:
@@ -175,7 +175,7 @@ class InterruptibleSocket:
         """
         sock = self._open()
         with _LOST:
-            count = self._done(lambda: sock.recv_into(room), select.POLLIN, deadline)
+            count = self._done(lambda: sock.recv_into(buffer), select.POLLIN, deadline)
         if count == 0:
             raise ConnectionFailed("it closed the connection")
         return count

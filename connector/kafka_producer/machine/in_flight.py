@@ -11,7 +11,7 @@ from rowtide.connector.kafka_producer.machine.partition_queue import PartitionQu
 
 @dataclass(slots=True)
 class _Broker:
-    """Whether a request to a broker is in flight, and when the next one may be sent."""
+    """A broker: whether a request to it is in flight, and when the next one may be sent."""
 
     retry: Retry
     busy: bool = False

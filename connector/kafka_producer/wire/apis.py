@@ -93,7 +93,7 @@ class BrokerVersions:
 
     @classmethod
     def of(cls, answer: opening.ApiVersionsAnswer) -> "BrokerVersions":
-        """Return what an answer says."""
+        """Return the versions and features in an answer."""
         return cls(
             {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys},
             {one.name: one.max_version_level for one in answer.finalized_features},

@@ -1,4 +1,4 @@
-"""The error codes of Kafka's protocol that a producer can get, and what they mean."""
+"""The error codes of Kafka's protocol that a producer can get, and their meanings."""
 
 import enum
 from typing import Self
@@ -8,7 +8,7 @@ class ErrorCode(enum.IntEnum):
     """An error code, with Kafka's name.
 
     Attributes:
-        meaning: what it says, for messages to users.
+        meaning: its meaning, for messages to users.
     """
 
     meaning: str
@@ -79,12 +79,12 @@ _KNOWN = {int(code): code for code in ErrorCode}
 
 
 def code_name(code: int) -> str:
-    """Kafka's name of a code, even of one that a producer should not get."""
+    """Return Kafka's name of a code, even of one that a producer should not get."""
     return _KNOWN[code].name if code in _KNOWN else f"error code {code}"
 
 
 def code_text(code: int) -> str:
-    """Name, number and meaning of a code, even of one that a producer should not get."""
+    """Return name, number and meaning of a code, even of one that a producer should not get."""
     if code not in _KNOWN:
         return f"{code_name(code)}, which no producer should get"
     return f"{code_name(code)} ({code}): {_KNOWN[code].meaning}"

@@ -2,7 +2,7 @@
 
 
 class WireError(Exception):
-    """What a broker sent cannot be used, or a message cannot be sent to it."""
+    """An answer of a broker cannot be used, or a message cannot be sent to it."""
 
 
 class MalformedAnswer(WireError):

@@ -24,7 +24,7 @@ _CLIENT_ID = string(flexible=False, nullable=True)
 
 
 class SentRequest(NamedTuple):
-    """What is needed to read the answer to a request.
+    """The data that is needed to read the answer to a request.
 
     Attributes:
         api: the API.
@@ -105,7 +105,7 @@ def decode_answer(sent: SentRequest, frame: Bytes) -> Any:
 
 
 def _body(sent: SentRequest, reader: Reader) -> memoryview:
-    """Return what follows the header of an answer."""
+    """Return the body of an answer, after its header."""
     correlation_id = reader.number(_LENGTH)
     if correlation_id != sent.correlation_id:
         raise MalformedAnswer(f"it has the correlation id {correlation_id}")
@@ -119,7 +119,7 @@ def _body(sent: SentRequest, reader: Reader) -> memoryview:
 class FrameReader:
     """Cuts the bytes of a connection into answers, without input and output: bytes are received into its buffer.
 
-    The buffer grows with the bytes that have come, so that a length alone makes it allocate nothing.
+    The buffer grows with the received bytes, so a length alone allocates no memory.
 
     Args:
         limit: the maximum length of an answer in bytes (``receive.message.max.bytes``).
@@ -134,12 +134,12 @@ class FrameReader:
         self._buffer = bytearray(_LENGTH.size)
         self._filled = 0
 
-    def room(self) -> memoryview:
-        """Return where to receive the next bytes; never empty, and never longer than what the answer still needs."""
+    def space(self) -> memoryview:
+        """Return the buffer for the next bytes; never empty, and never longer than the missing part of the answer."""
         return memoryview(self._buffer)[self._filled :]
 
     def received(self, count: int) -> bytearray | None:
-        """Take notice of bytes in :meth:`room`; returns an answer that is complete, without its length.
+        """Process the bytes in :meth:`space`; return an answer that is complete, without its length.
 
         Raises:
             MalformedAnswer: the length is negative, too small for a header or greater than the limit.

@@ -99,7 +99,7 @@ class Writer:
 
 
 class Codec(NamedTuple):
-    """How a type is written and read in one version.
+    """The encoding of a type in one version.
 
     Attributes:
         write: appends a value; raises :class:`NotEncodable`.

@@ -42,7 +42,7 @@ class Request(Generic[Answer]):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where and how a field is written.
+    """The place and the encoding of a field.
 
     Attributes:
         since: its first version.

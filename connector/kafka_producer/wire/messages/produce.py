@@ -1,4 +1,4 @@
-"""Record batches to store, and what became of them."""
+"""Record batches to store, and the results."""
 
 from dataclasses import dataclass
 
@@ -72,7 +72,7 @@ NO_LEADER = CurrentLeader(leader_id=-1, leader_epoch=-1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionResult:
-    """What became of the record batch for a partition."""
+    """The result for the record batch of a partition."""
 
     index: int = of(int32)
     error: int = of(int16)
@@ -86,7 +86,7 @@ class PartitionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicResult:
-    """What became of the record batches for a topic; see :class:`TopicData`."""
+    """The results for the record batches of a topic; see :class:`TopicData`."""
 
     name: str = of(text, until=12, default="", ignorable=True)
     topic_id: bytes = of(topic_id, since=13, default=NO_TOPIC_ID, ignorable=True)
@@ -95,7 +95,7 @@ class TopicResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceAnswer:
-    """What became of each record batch, and the addresses of the leaders that the results name (KIP-951)."""
+    """The result for each record batch, and the addresses of the leaders that the results name (KIP-951)."""
 
     responses: tuple[TopicResult, ...] = of(many(one(TopicResult)))
     throttle_time_ms: int = of(int32)

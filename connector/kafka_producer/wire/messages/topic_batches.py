@@ -149,7 +149,7 @@ def stored(frame: Bytes, version: int, correlation_id: int) -> Stored | None:
 
 @lru_cache(maxsize=64)
 def _opening(client_id: str | None, transactional_id: str | None, timeout_ms: int, topics: int) -> bytes:
-    """Return what is between the correlation id and the first topic."""
+    """Return the bytes between the correlation id and the first topic."""
     writer = Writer()
     _CLIENT_ID.write(writer, client_id)
     writer.add(_NO_TAGS)

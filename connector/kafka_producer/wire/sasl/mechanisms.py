@@ -13,7 +13,7 @@ class Mechanism(Protocol):
         """Return the first message to the broker."""
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the message to the broker after one of it; ``None`` when the authentication is complete.
+        """Return the answer to a message of the broker; ``None`` when the authentication is complete.
 
         Raises:
             AuthenticationFailed: the broker refused, or its message cannot be used.

@@ -38,7 +38,7 @@ class Scram:
         return (_NO_CHANNEL_BINDING + self._first_bare).encode()
 
     def next(self, challenge: bytes) -> bytes | None:
-        """Return the message to the broker after one of it; ``None`` when the authentication is complete.
+        """Return the answer to a message of the broker; ``None`` when the authentication is complete.
 
         Raises:
             AuthenticationFailed: the broker refused, sent something else, or has not proved that it has the password.

@@ -99,7 +99,7 @@ def test_frames_are_cut_from_any_pieces(frames: list[bytes], data: st.DataObject
     reader = FrameReader(200_000)
     found = []
     while stream:
-        room = reader.room()
+        room = reader.space()
         size = min(data.draw(st.integers(1, 100_000)), len(room), len(stream))
         room[:size] = stream[:size]
         stream = stream[size:]
@@ -112,7 +112,7 @@ def test_frames_are_cut_from_any_pieces(frames: list[bytes], data: st.DataObject
 @pytest.mark.parametrize("size", [-1, 0, 3, 1001, 0x48545450, 0x7FFFFFFF])
 def test_a_length_outside_the_limits(size: int) -> None:
     reader = FrameReader(1000)
-    reader.room()[:] = size.to_bytes(4, "big", signed=True)
+    reader.space()[:] = size.to_bytes(4, "big", signed=True)
     with pytest.raises(MalformedAnswer, match=f"a response of {size} bytes is announced"):
         reader.received(4)
 
@@ -121,10 +121,10 @@ def test_a_length_alone_allocates_nothing() -> None:
     reader = FrameReader(1 << 30)
     tracemalloc.start()
     try:
-        reader.room()[:] = (1 << 30).to_bytes(4, "big")
+        reader.space()[:] = (1 << 30).to_bytes(4, "big")
         reader.received(4)
         for _ in range(3):
-            assert reader.received(len(reader.room())) is None
+            assert reader.received(len(reader.space())) is None
         assert tracemalloc.get_traced_memory()[1] < 2 << 20
     finally:
         tracemalloc.stop()
