@@ -1,4 +1,4 @@
-"""How long to wait before another attempt of something that has failed."""
+"""The wait before another attempt at an operation that has failed."""
 
 _MOST_DOUBLINGS = 32
 

@@ -35,7 +35,7 @@ _NOT_FOUND = 404
 _MISSING = range(40400, 40500)
 """Error codes of a registry that does not have a subject, version or schema. Any web server has a 404 without them."""
 _NO_REGISTRY = AssertionError, AttributeError, KeyError, TypeError, json.JSONDecodeError
-"""What the client raises for an answer that is not one of a registry."""
+"""The errors of the client for an answer that is not from a registry."""
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 _MOST_KNOWN = 10_000
 """Schemas that are not requested again: heartbeats and snapshots make their converters' functions again."""

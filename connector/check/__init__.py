@@ -92,8 +92,8 @@ def check(
     existing: Mapping[str, int] | None = None
     kafka = kafka and config.uses_kafka
     connects = kafka and not any(map(_KAFKA.fullmatch, invalid))
-    with ThreadPoolExecutor(1, thread_name_prefix="brokers") as beside:  # Kafka and the database at the same time
-        brokers = beside.submit(broker_findings, config, timeout=_KAFKA_S) if connects else None
+    with ThreadPoolExecutor(1, thread_name_prefix="brokers") as executor:  # Kafka and the database at the same time
+        brokers = executor.submit(broker_findings, config, timeout=_KAFKA_S) if connects else None
         if any(map(_DATABASE.fullmatch, invalid)):
             wrong.append(_unchecked("database.hostname", "the database"))
         else:

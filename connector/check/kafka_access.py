@@ -1,4 +1,4 @@
-"""Checks what the account may do in Kafka, without producing: rights on topics, and transactions."""
+"""Checks the account's rights in Kafka, without producing: rights on topics, and transactions."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ _MOST_TOPICS = 1000
 _SLACK_S = 5.0
 """The client's own time-out, which is an error of Kafka, comes this much before the time-out of waiting for it."""
 _UNHEARD = logging.Logger("unheard")
-"""Takes the log of a client, which prints fatal errors otherwise: what they say is a finding."""
+"""Takes the log of a client, which would otherwise print fatal errors: they are findings."""
 _DENIED = {KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
 
 

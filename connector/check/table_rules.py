@@ -22,7 +22,7 @@ from rowtide.topics.naming import TopicNameClashError, TopicNames
 
 _SHOWN = 5
 CASCADES_LOGGED = (9, 6)
-"""The release of MySQL that logs what foreign keys do."""
+"""The first release of MySQL that logs the changes by foreign keys."""
 
 
 def table_findings(
@@ -45,15 +45,15 @@ def table_findings(
 
 
 def _helpers(names: CapturedNames, tables: tuple[TableFact, ...]) -> Iterator[Finding]:
-    left_out = [
+    skipped = [
         f"{table.database}.{table.name} (of {names.helped(table.database, table.name)})"
         for table in tables
         if names.leaves_out(table.database, table.name)
     ]
-    if left_out:
-        more = f" and {len(left_out) - _SHOWN} more" if len(left_out) > _SHOWN else ""
+    if skipped:
+        more = f" and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
         message = (
-            f"skipped as helper tables of online schema changes: {', '.join(left_out[:_SHOWN])}{more}. To capture "
+            f"skipped as helper tables of online schema changes: {', '.join(skipped[:_SHOWN])}{more}. To capture "
             "one, name it in table.include.list"
         )
         yield Finding(Severity.REMARK, capture.ONLINE_SCHEMA_CHANGE.name, message)

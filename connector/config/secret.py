@@ -59,7 +59,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class PasswordSource:
-    """What yields a password: one of both.
+    """The source of a password: one of the two.
 
     Attributes:
         command: a program and its arguments.

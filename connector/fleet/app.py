@@ -101,7 +101,7 @@ def create_app(
         web_port=web.address.port,
         web_ssl_context=web.tls,
         canonical_url=f"http://{uuid.uuid4()}",  # the assignor's key of a worker
-        env={},  # variables would override what is given here
+        env={},  # variables would override the values given here
     )
     app.web_settings = web
 

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 IDLE = 1000.0
-"""The least load of a connector, in bytes per second, so that idle connectors are spread by their number."""
+"""The minimum load of a connector, in bytes per second, so that idle connectors are spread by their number."""
 _GAIN = 0.85
-"""The heavier one of both workers must have at most this part of its load after a move."""
+"""The heavier one of both workers must have at most this fraction of its load after a move."""
 
 Workers = Mapping[str, Mapping[str, Collection[int]]]
 """The partitions that workers have, by worker and topic."""
@@ -75,7 +75,7 @@ def next_move(connectors: Sequence[Placed], workers: Workers) -> Move | None:
         for worker, topics in workers.items():
             there = totals[worker]
             partitions = topics.get(one.topic, ())
-            gain = load * (home - there - load)  # half of what the sum of the squares loses
+            gain = load * (home - there - load)  # half of the decrease of the sum of the squares
             if (
                 partitions
                 and worker != homes[one.name]

@@ -50,7 +50,7 @@ class Connector:
     Attributes:
         name: its name.
         properties: its configuration as written, including references.
-        target: the state that it shall have.
+        target: its target state.
         revision: the offset of the record with its configuration. A larger one means a new configuration.
         place: the partition to which it was moved, and the time; ``None`` if it was not moved.
     """

@@ -66,9 +66,9 @@ _THREADS = 64
 _LOOK_S = 0.05
 _READ_BACK_S = 5.0
 _LOAD_CHANGE = 0.2
-"""A load is written again when it has changed by this part."""
+"""A load is written again when it has changed by this fraction."""
 _REST_INTERVALS = 12
-"""For so many intervals a connector that has moved stays where it is."""
+"""The number of intervals for which a connector that has moved stays where it is."""
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
@@ -109,8 +109,8 @@ class _Run:
 
     Attributes:
         connector: the definition from which it was started.
-        service: what runs it; ``None`` if its configuration is wrong.
-        failure: what is wrong with its configuration; ``None`` if it has started.
+        service: its service; ``None`` if its configuration is wrong.
+        failure: the problem of its configuration; ``None`` if it has started.
         again_at: when it may start again after another process has taken it over, in seconds of the monotonic clock.
         taken_at: when another process took over the previous run, although this worker never lost the partition.
         contested: whether that has happened again soon after: it would never end.
@@ -159,7 +159,7 @@ class Fleet(Service):
         files: ``None``: the configurations are in a topic.
         controlled: all connectors of the fleet, for the REST interface.
         store: creates, changes and deletes them.
-        members: which workers there are, and what they run.
+        members: the workers, and the connectors that they run.
         worker_id: as given.
     """
 
@@ -350,11 +350,11 @@ class Fleet(Service):
         return connector_configuration(self.settings, name, given, not_required=not_required)
 
     def about(self) -> Mapping[str, Any]:
-        """Return what the page shows of this worker."""
+        """Return the data of this worker that the page shows."""
         return {"worker": self.worker_id(), "labels": list(self.settings.labels), "fleet": self.settings.group}
 
     def about_connector(self, name: str) -> Mapping[str, Any]:
-        """Return what the fleet knows of a connector: its label, its load in bytes per second, the time of its move."""
+        """Return the label of a connector, its load in bytes per second, and the time of its last move."""
         connector, status = self.configurations.connectors.get(name), self.statuses.by_name.get(name)
         place = None if connector is None else connector.place
         return {
@@ -501,7 +501,9 @@ class Fleet(Service):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _TICK_S)
             self._changed.clear()
-            if self.should_stop or not self._caught_up:  # a step that begins now would stop what on_stop() stops
+            if (
+                self.should_stop or not self._caught_up
+            ):  # a step that begins now would stop the same connectors as on_stop()
                 continue
             for name in {*self._runs, *self.configurations.connectors}:
                 if name not in self._steps and self._is_wrong(name):

@@ -164,7 +164,7 @@ class FleetSettings:
 
     @property
     def client_id(self) -> str:
-        """Return how Kafka shows a member of the fleet's consumer group: two fleets must not share one."""
+        """Return the client id of a member of the fleet's consumer group, which two fleets must not share."""
         return f"{CLIENT_ID}{self.config_topic}"
 
     def shared_topic(self, label: str | None) -> str:

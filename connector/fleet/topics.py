@@ -23,7 +23,7 @@ _NO_COORDINATOR = {
     KafkaError.NOT_COORDINATOR,
     KafkaError._WAIT_COORD,  # noqa: SLF001 - librdkafka's local code
 }
-"""What brokers say that have just started."""
+"""Errors of brokers that have just started."""
 
 
 class GroupInUse(TopicError):

@@ -60,7 +60,7 @@ HTTP_HEADERS = Family(
     "values are secrets.",
 )
 TABLE_SINKS = ("duckdb:", "delta:")
-"""How the names of sinks begin that keep tables, and the position in the same transaction."""
+"""The prefixes of the sinks that keep tables, and the position in the same transaction."""
 KAFKA_OFFSETS = "org.apache.kafka.connect.storage.KafkaOffsetBackingStore"
 FILE_OFFSETS = "org.apache.kafka.connect.storage.FileOffsetBackingStore"
 MEMORY_OFFSETS = "org.apache.kafka.connect.storage.MemoryOffsetBackingStore"

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Status(enum.Enum):
-    """How rowtide supports a property."""
+    """The support of a property by rowtide."""
 
     SUPPORTED = "supported"
     PARTLY = "partly supported"

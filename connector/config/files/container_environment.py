@@ -43,20 +43,20 @@ def translate(variables: Mapping[str, str], known: Iterable[str]) -> Layer:
     """
     spelling = {name.lower(): name for name in known}
     found: dict[str, str] = {}
-    left_out: set[str] = set()
+    skipped: set[str] = set()
     for variable, text in variables.items():
         if variable in _WITHOUT_PREFIX or variable.startswith(_PREFIXES):
             plain = variable
         elif variable.startswith("CONNECT_") and not variable.startswith("CONNECT_LOG4J"):
             plain = variable.removeprefix("CONNECT_")
         else:
-            left_out.add(variable)
+            skipped.add(variable)
             continue
         name = plain.lower().replace("_", ".")
         found[spelling.get(name, name)] = text.strip()
     notes = ["the variables of a container are translated to properties"]
-    if left_out:
-        notes.append(f"skipped, because they concern the container: {listed(left_out)}")
+    if skipped:
+        notes.append(f"skipped, because they concern the container: {listed(skipped)}")
     return Layer(found, tuple(notes))
 
 

@@ -30,8 +30,8 @@ def is_debezium_server(properties: Mapping[str, str]) -> bool:
 
 def translate(properties: Mapping[str, str]) -> Layer:
     """Translate a configuration; a property without a counterpart becomes a note or a problem."""
-    left_out = {name for name in properties if _OF_THE_PROCESS.fullmatch(name)}
-    kept = {name: text for name, text in properties.items() if name not in left_out}
+    skipped = {name for name in properties if _OF_THE_PROCESS.fullmatch(name)}
+    kept = {name: text for name, text in properties.items() if name not in skipped}
     given = prefixed(kept, "debezium.")
     problems = [
         (f"debezium.{name}", "is not known as a property of Debezium Server")
@@ -48,8 +48,8 @@ def translate(properties: Mapping[str, str]) -> Layer:
         f"The connector's name is {found['name']}, as in the offsets of Debezium Server. Headers are written as plain "
         "text, not as JSON"
     )
-    if left_out:
-        note += f". Skipped, because they concern its process: {listed(left_out)}"
+    if skipped:
+        note += f". Skipped, because they concern its process: {listed(skipped)}"
     return Layer(found, (note,), tuple(problems))
 
 

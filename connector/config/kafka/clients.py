@@ -78,7 +78,7 @@ _JAAS_OPTION = re.compile(r"(\w+)\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\
 
 
 def _jaas(value: str) -> Translated:
-    """User and password, or keytab and principal, from the configuration of a JAAS login module."""
+    """Return user and password, or keytab and principal, from the configuration of a JAAS login module."""
     match = re.fullmatch(r"\s*([\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(.*?);?\s*", value, re.DOTALL)
     if match is None:
         return "it is not of the form 'LoginModule required name=\"value\" …;'"

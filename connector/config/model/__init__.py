@@ -510,7 +510,7 @@ class GuardrailConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryConfig:
-    """What is sent to systems that watch the connector."""
+    """The data sent to monitoring systems."""
 
     opentelemetry: bool = given(running.OPENTELEMETRY)
     lineage: bool = given(running.LINEAGE)
