@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 from rowtide.connector.kafka_producer.batches.builder import BatchLimits, RecordBatchBuilder
-from rowtide.connector.kafka_producer.batches.compression import Codec
-from rowtide.connector.kafka_producer.batches.compression_ratio import CompressionRatio
+from rowtide.connector.kafka_producer.batches.compression import Codec, CompressionRatio
 from rowtide.connector.kafka_producer.batches.record_batch import RecordBatch
 from rowtide.connector.kafka_producer.machine.messages import TopicPartition
 from rowtide.connector.kafka_producer.records import Record

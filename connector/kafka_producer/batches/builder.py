@@ -7,8 +7,7 @@ one to the bytes before, which are in memory. A record that is larger than them 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rowtide.connector.kafka_producer.batches.compression import NONE, Codec
-from rowtide.connector.kafka_producer.batches.compression_ratio import CompressionRatio
+from rowtide.connector.kafka_producer.batches.compression import NONE, Codec, CompressionRatio
 from rowtide.connector.kafka_producer.batches.python_records import (
     BATCH_OVERHEAD,
     PythonRecords,

@@ -1,4 +1,6 @@
-"""The codecs of record batches, with the default levels of librdkafka. Libraries are imported when they are needed.
+"""The codecs of record batches, with the default levels of librdkafka, and the estimate of their compression ratio.
+
+Libraries are imported when they are needed.
 
 ========  ======  ===============  ==================================================
 codec     number  library          form
@@ -19,6 +21,10 @@ from typing import Any
 
 _GZIP_WINDOW = 31
 """The largest window, with the header and trailer of gzip."""
+_IMPROVEMENT = 0.005
+_DETERIORATION = 0.05
+_MARGIN = 1.05
+"""``COMPRESSION_RATE_ESTIMATION_FACTOR`` of Java's ``MemoryRecordsBuilder``."""
 
 Compress = Callable[[memoryview], bytes]
 Decompress = Callable[[memoryview], bytes]
@@ -141,3 +147,32 @@ _CODECS: dict[str, tuple[int, range, Callable[[int | None], tuple[Compress, Deco
     "zstd": (4, range(-131072, 23), _zstd),
 }
 """Number, levels and functions. The levels are those of Java's producer, and 0, which librdkafka takes as well."""
+
+
+class CompressionRatio:
+    """The estimated ratio of compressed to uncompressed bytes of one topic, as Java's ``CompressionRatioEstimator``.
+
+    It rises fast and falls slowly.
+
+    Attributes:
+        estimate: the ratio; 1 at the beginning.
+    """
+
+    def __init__(self) -> None:
+        self.estimate = 1.0
+
+    @property
+    def factor(self) -> float:
+        """The factor that converts the bytes of uncompressed records to the estimated bytes of their batch."""
+        return self.estimate * _MARGIN
+
+    def observe(self, ratio: float) -> None:
+        """Correct the estimate by the ratio of a closed batch."""
+        if ratio > self.estimate:
+            self.estimate = max(self.estimate + _DETERIORATION, ratio)
+        elif ratio < self.estimate:
+            self.estimate = max(self.estimate - _IMPROVEMENT, ratio)
+
+    def reset(self, ratio: float) -> None:
+        """Start again, after a broker has refused a batch of this ratio because it was too large."""
+        self.estimate = max(1.0, ratio)

@@ -17,7 +17,6 @@ from itertools import groupby
 from typing import Self
 
 from rowtide.connector.kafka_producer.batches.compression import NONE, Codec
-from rowtide.connector.kafka_producer.batches.crc32c import crc32c
 from rowtide.connector.kafka_producer.batches.native.implementation import native
 from rowtide.connector.kafka_producer.batches.python_records import (
     BATCH_OVERHEAD,
@@ -39,6 +38,28 @@ _PRODUCER_AT = 43
 _FORMAT = 2
 _NONE = -1
 _TRANSACTIONAL = 0x10
+_REVERSED_POLYNOMIAL = 0x82F63B78
+"""Of CRC-32C (RFC 3720, appendix B.4)."""
+
+
+def _after_byte(byte: int) -> int:
+    for _bit in range(8):
+        byte = byte >> 1 ^ (_REVERSED_POLYNOMIAL if byte & 1 else 0)
+    return byte
+
+
+_TABLE = [_after_byte(byte) for byte in range(256)]
+
+
+def python_crc32c(data: bytes | bytearray | memoryview) -> int:
+    """Return the CRC-32C of bytes."""
+    crc, table = 0xFFFFFFFF, _TABLE
+    for byte in memoryview(data):
+        crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
+    return crc ^ 0xFFFFFFFF
+
+
+crc32c = python_crc32c if native is None else native.crc32c
 
 
 class RecordBatch:

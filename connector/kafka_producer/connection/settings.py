@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rowtide.connector.kafka_producer.connection.errors import NotSupported
 from rowtide.connector.kafka_producer.librdkafka_settings import MECHANISMS, ONLY_LIBRDKAFKA
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
+from rowtide.connector.kafka_producer.wire.sasl import Password
 
 _ADDRESS = re.compile(r"(?:[A-Za-z_]+://)?(?:\[(?P<v6>[^\]]+)\]|(?P<host>[^:\[\]/]+))(?::(?P<port>[0-9]{1,5}))?")
 _DEFAULT_PORT = 9092

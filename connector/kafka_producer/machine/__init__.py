@@ -3,7 +3,6 @@
 The entry point is ``sender``; ``messages`` has the types of its inputs and outputs.
 """
 
-from rowtide.connector.kafka_producer.machine.sender import Sender
-from rowtide.connector.kafka_producer.machine.settings import SenderSettings
+from rowtide.connector.kafka_producer.machine.sender import Sender, SenderSettings
 
 __all__ = ["Sender", "SenderSettings"]

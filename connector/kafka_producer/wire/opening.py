@@ -25,7 +25,7 @@ from rowtide.connector.kafka_producer.wire.messages.opening import (
     SaslHandshakeAnswer,
     SaslHandshakeRequest,
 )
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password, start
+from rowtide.connector.kafka_producer.wire.sasl import Password, start
 from rowtide.connector.kafka_producer.wire.schema import Request
 
 Step = tuple[Request[Any], int]

@@ -10,8 +10,7 @@ import pytest
 from rowtide.connector.config.kafka.clients import ClientKind, translate
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
 from rowtide.connector.kafka_producer.batches.builder import BatchLimits, RecordBatchBuilder
-from rowtide.connector.kafka_producer.batches.compression import NONE
-from rowtide.connector.kafka_producer.batches.compression_ratio import CompressionRatio
+from rowtide.connector.kafka_producer.batches.compression import NONE, CompressionRatio
 from rowtide.connector.kafka_producer.machine.backoff import Backoff
 from rowtide.connector.kafka_producer.settings import RAW_LIMIT, ProducerSettings, producer_settings
 

@@ -57,7 +57,7 @@ from rowtide.connector.kafka_producer.wire.messages.transactions import (
     InitProducerIdRequest,
     TransactionTopic,
 )
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import (
+from rowtide.connector.kafka_producer.wire.sasl import (
     Password,
     start,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from rowtide.connector.kafka_producer.batches import crc32c, partitions, python_records
+from rowtide.connector.kafka_producer.batches import partitions, python_records, record_batch
 from rowtide.connector.kafka_producer.batches.native.implementation import native
 from rowtide.connector.kafka_producer.records import Headers, Record
 
@@ -15,7 +15,7 @@ __all__ = ["IMPLEMENTATIONS", "messages"]
 
 _PYTHON = SimpleNamespace(
     Records=python_records.PythonRecords,
-    crc32c=crc32c.python_crc32c,
+    crc32c=record_batch.python_crc32c,
     split_by_key=partitions.python_split_by_key,
 )
 IMPLEMENTATIONS: dict[str, Any] = {"python": _PYTHON} | ({} if native is None else {"compiled": native})

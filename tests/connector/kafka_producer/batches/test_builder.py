@@ -11,8 +11,7 @@ from rowtide.connector.kafka_producer.batches.builder import (
     RecordBatchBuilder,
     RecordTooLarge,
 )
-from rowtide.connector.kafka_producer.batches.compression import NONE, codec
-from rowtide.connector.kafka_producer.batches.compression_ratio import CompressionRatio
+from rowtide.connector.kafka_producer.batches.compression import NONE, CompressionRatio, codec
 from rowtide.connector.kafka_producer.batches.python_records import estimated_size
 from rowtide.connector.kafka_producer.batches.record_batch import RecordBatch
 from rowtide.connector.kafka_producer.records import Record

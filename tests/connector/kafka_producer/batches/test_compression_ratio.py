@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.connector.kafka_producer.batches.compression_ratio import CompressionRatio
+from rowtide.connector.kafka_producer.batches.compression import CompressionRatio
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ from rowtide.connector.kafka_producer.wire.messages.produce import (
     TopicData,
 )
 from rowtide.connector.kafka_producer.wire.messages.transactions import InitProducerIdRequest
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
+from rowtide.connector.kafka_producer.wire.sasl import Password
 from rowtide.connector.kafka_producer.wire.schema import Request
 from tests.support.kafka.fake_broker import VERSIONS, FakeBroker, Peer
 from tests.support.kafka.wire import answer_bytes

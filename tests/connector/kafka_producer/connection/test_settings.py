@@ -16,7 +16,7 @@ from rowtide.connector.kafka_producer.connection.settings import (
     addresses,
     connection_settings,
 )
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
+from rowtide.connector.kafka_producer.wire.sasl import Password
 
 SERVERS = {"bootstrap.servers": "kafka:9092"}
 NAMES_THAT_CONNECT = ("ssl.", "sasl.", "socket.", "security.", "enable.ssl", "broker.address.")

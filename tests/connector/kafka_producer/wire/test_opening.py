@@ -19,7 +19,7 @@ from rowtide.connector.kafka_producer.wire.messages.opening import (
     SaslHandshakeRequest,
 )
 from rowtide.connector.kafka_producer.wire.opening import login, versions
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password
+from rowtide.connector.kafka_producer.wire.sasl import Password
 from tests.support.kafka.wire import EXCHANGES
 
 VERSIONS = ApiVersionsAnswer(error=0, api_keys=(ApiRange(api_key=0, min_version=3, max_version=9),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowtide.connector.kafka_producer.librdkafka_settings import MECHANISMS
-from rowtide.connector.kafka_producer.wire.sasl.mechanisms import Password, start
+from rowtide.connector.kafka_producer.wire.sasl import Password, start
 
 
 def test_plain() -> None:

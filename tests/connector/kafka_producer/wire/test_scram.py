@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.connector.kafka_producer.wire.errors import AuthenticationFailed
-from rowtide.connector.kafka_producer.wire.sasl.scram import Scram
+from rowtide.connector.kafka_producer.wire.sasl import Scram
 
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_NONCE = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"

@@ -1,1 +1,0 @@
-"""SASL mechanisms: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. Pure: messages in, answers out."""
