@@ -11,7 +11,7 @@ from rowtide.connector.check.findings import Finding, Severity, errors_in
 from rowtide.connector.config import ClientSettings, Configuration
 from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.choices import ProducerKind
-from rowtide.connector.config.kafka import native_producer
+from rowtide.connector.config.kafka.producer_settings import native_problems
 from rowtide.connector.delivery.kafka import producers
 from rowtide.connector.kafka_producer.connection.settings import addresses
 
@@ -78,7 +78,7 @@ def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterat
             yield Finding(
                 Severity.REMARK, connect.PRODUCER_KIND.name, f"librdkafka sends the records, because {reason}"
             )
-    elif kind is ProducerKind.NATIVE and not any(native_producer.problems(settings)):  # those of the configuration
+    elif kind is ProducerKind.NATIVE and not any(native_problems(settings)):  # those of the configuration
         problem, warning = producers.native_problem(settings), producers.native_warning()
         if problem is not None:
             yield Finding(Severity.ERROR, connect.PRODUCER_KIND.name, problem)

@@ -4,9 +4,11 @@ The user's settings (``producer.override.*``) override the defaults. A setting t
 is an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rowtide.connector.config.errors import Problem
+from rowtide.connector.kafka_producer.librdkafka_settings import unsupported
 from rowtide.schema_history.store.client_limits import CLIENT_LIMITS
 
 _ANSWER_MS = int(CLIENT_LIMITS["socket.timeout.ms"])
@@ -130,3 +132,13 @@ def _with_defaults(client: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         largest = int(settings.get("message.max.bytes", DEFAULTS["message.max.bytes"]))
         missing["queue.buffering.max.kbytes"] = max(missing["queue.buffering.max.kbytes"], largest // 1024 + 1)
     return settings | missing
+
+
+def native_problems(settings: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a problem for each setting of the producer that only librdkafka has, not rowtide's own producer.
+
+    Args:
+        settings: with librdkafka's names, without synonyms.
+    """
+    for name, what in unsupported(settings):
+        yield Problem(name, f"{what}. Change or remove it, or set rowtide.producer=librdkafka")

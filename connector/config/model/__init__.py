@@ -7,7 +7,17 @@ other fields combine several properties (``sections``); docstrings describe thos
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rowtide.connector.config.catalogue import capture, connect, connection, history, running, snapshot, values
+from rowtide.connector.config.catalogue import (
+    capture,
+    connect,
+    connection,
+    databus,
+    history,
+    running,
+    snapshot,
+    topics,
+    values,
+)
 from rowtide.connector.config.catalogue.property import given
 from rowtide.connector.config.choices import (
     Acknowledge,
@@ -23,6 +33,7 @@ from rowtide.connector.config.choices import (
     LargeRecordsMode,
     LimitAction,
     NameAdjustment,
+    NewTables,
     ProducerKind,
     RowCountOrder,
     Serializer,
@@ -31,12 +42,11 @@ from rowtide.connector.config.choices import (
     SourceStructVersion,
     TimePrecision,
     TransactionBoundary,
+    Watermarking,
     ZeroDateHandling,
 )
 from rowtide.connector.config.kafka.clients import ClientSettings
 from rowtide.connector.config.model.database import DatabaseConfig
-from rowtide.connector.config.model.databus import DatabusConfig
-from rowtide.connector.config.model.signals import IncrementalConfig, SignalsConfig
 from rowtide.connector.config.secret import Sanitizer, Secret
 from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.registry import SchemaIds, SubjectNames
@@ -155,6 +165,48 @@ class FailureConfig:
     max_retries: int = given(values.MAX_RETRIES)
     retry_wait_ms: int = given(values.RETRY_WAIT)
     show_values: bool = given(connect.ERRORS_LOG_MESSAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalsConfig:
+    """Signals to the running connector.
+
+    Attributes:
+        source: whether rows of ``signal.data.collection`` are signals.
+        topic: the topic of the channel ``kafka``; ``None`` if the channel is off.
+        consumer: the settings of its consumer, with librdkafka's names.
+        file: the file of the channel ``file``; ``None`` if the channel is off.
+    """
+
+    source: bool
+    topic: str | None
+    consumer: ClientSettings
+    poll_timeout_ms: int = given(topics.SIGNAL_POLL_TIMEOUT)
+    file: str | None
+    poll_interval_ms: int = given(topics.SIGNAL_POLL)
+    ignore_position: bool = given(topics.IGNORE_POSITION)
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalConfig:
+    """Incremental snapshots.
+
+    Attributes:
+        chunk_size: rows of the first chunk of a table.
+        target_ms: the desired time to read a chunk, to which its size adapts; 0 for a fixed size.
+        threads: the number of chunks read at the same time.
+        watermarking: the way in which windows are written to the
+            signal table.
+        read_only: whether nothing is written to the database.
+        new_tables: what to do with the rows of tables that are captured later; ``None`` for the default of the mode.
+    """
+
+    chunk_size: int = 1024
+    target_ms: int = 0
+    threads: int = 1
+    watermarking: Watermarking = Watermarking.INSERT_INSERT
+    read_only: bool = False
+    new_tables: NewTables | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -506,6 +558,22 @@ class GuardrailConfig:
 
     max_tables: int = given(running.GUARDRAIL_MAX)
     action: LimitAction = given(running.GUARDRAIL_ACTION)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabusConfig:
+    """The databus server. Dumps are served only if ZooKeeper servers are named."""
+
+    topic: str | None = given(databus.TOPIC)
+    dump_address: str = given(databus.DUMP_ADDRESS)
+    dump_port: int = given(databus.DUMP_PORT)
+    dump_folder: str = given(databus.DUMP_FOLDER)
+    dump_interval_s: int = given(databus.DUMP_INTERVAL)
+    zookeeper: tuple[str, ...] = given(databus.ZOOKEEPER)
+    zookeeper_root: str = given(databus.ZOOKEEPER_ROOT)
+    dump_node: str = given(databus.DUMP_NODE)
+    alive_node: str = given(databus.ALIVE_NODE)
+    alive_timeout_s: int = given(databus.ALIVE_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,13 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from rowtide.connector.config.catalogue import canal, connect, connection, history, running, topics, values
+from rowtide.connector.config.catalogue import canal, connect, connection, databus, history, running, topics, values
 from rowtide.connector.config.catalogue.property import Property
 from rowtide.connector.config.choices import Acknowledge, TransactionBoundary, Values
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.config.model import (
     Configuration,
+    DatabusConfig,
     GuardrailConfig,
     HeartbeatConfig,
     Properties,
@@ -18,7 +19,6 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.config.secret import Sanitizer
 from rowtide.connector.config.sections.converters import converters_config
-from rowtide.connector.config.sections.databus import databus_config
 from rowtide.connector.config.sections.kafka import (
     delivery_config,
     history_config,
@@ -40,6 +40,7 @@ from rowtide.envelope.column_converters import ColumnConverters
 from rowtide.envelope.post_processors import RESELECT, post_processors
 from rowtide.envelope.transforms import Plugin, TransformConfigurationError, transform_chain
 from rowtide.schema_history.server.query_event import Flavor
+from rowtide.topics.addresses import server_problems
 from rowtide.topics.java_regex import InvalidPatternError
 
 
@@ -216,3 +217,11 @@ def _metric_tags(reader: PropertyReader) -> dict[str, str]:
             reader.problem(running.METRIC_TAGS.name, f"{item!r} is not of the form name=value")
         tags[name.strip()] = value.strip()
     return tags
+
+
+def databus_config(reader: PropertyReader) -> DatabusConfig:
+    """Return the settings of the databus server."""
+    servers = reader[databus.ZOOKEEPER]
+    for problem in server_problems(",".join(servers), "ZooKeeper server") if servers else ():
+        reader.problem(databus.ZOOKEEPER.name, problem)
+    return DatabusConfig(**reader.declared(DatabusConfig))

@@ -14,11 +14,12 @@ from rowtide.connector.config.choices import (
     ProducerKind,
     TransactionBoundary,
 )
-from rowtide.connector.config.kafka import clients, native_producer
+from rowtide.connector.config.kafka import clients
 from rowtide.connector.config.kafka.clients import ClientKind, ClientSettings
 from rowtide.connector.config.kafka.producer_settings import (
     ProducerSettingsError,
     idempotent_settings,
+    native_problems,
     transactional_settings,
 )
 from rowtide.connector.config.model import (
@@ -104,7 +105,7 @@ def delivery_config(reader: PropertyReader, producer: ClientSettings) -> Deliver
     except ProducerSettingsError as error:
         reader.problem("producer.override", str(error))
     if sink == "kafka" and reader[connect.PRODUCER_KIND] is ProducerKind.NATIVE:
-        for problem in native_producer.problems(producer):
+        for problem in native_problems(producer):
             reader.problem(_property_of(reader.properties, problem.property), problem.message)
     if table_sink(reader.properties) is not None:
         _check_table_sink(reader)

@@ -2,7 +2,7 @@
 
 from rowtide.connector.config.catalogue import connect, connection, topics
 from rowtide.connector.config.kafka.clients import ClientKind
-from rowtide.connector.config.model.signals import SignalsConfig
+from rowtide.connector.config.model import SignalsConfig
 from rowtide.connector.config.sections.kafka import check_servers, client_settings
 from rowtide.connector.config.sections.property_reader import PropertyReader
 

@@ -11,6 +11,7 @@ from rowtide.connector.config.files.config_providers import names_files
 from rowtide.connector.config.model import (
     CaptureConfig,
     FailureConfig,
+    IncrementalConfig,
     MirrorConfig,
     SnapshotConfig,
     SnapshotFlags,
@@ -18,7 +19,6 @@ from rowtide.connector.config.model import (
     ValuesConfig,
 )
 from rowtide.connector.config.model.database import DatabaseConfig, Renewal, ReplicaConfig, Tls
-from rowtide.connector.config.model.signals import IncrementalConfig
 from rowtide.connector.config.secret import PasswordSource, Secret
 from rowtide.connector.config.sections.property_reader import PropertyReader
 from rowtide.schema_history.server.query_event import Flavor

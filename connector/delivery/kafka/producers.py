@@ -7,7 +7,7 @@ from typing import Any
 
 from rowtide._version import __version__
 from rowtide.connector.config.choices import ProducerKind
-from rowtide.connector.config.kafka import native_producer
+from rowtide.connector.config.kafka.producer_settings import native_problems
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.kafka.native import NativeProducer
 from rowtide.connector.delivery.kafka.producer import RecordProducer
@@ -111,7 +111,7 @@ def _native_or_reason(settings: Mapping[str, Any], *, show_keys: bool) -> Native
 
 
 def _native_producer(settings: Mapping[str, Any], *, show_keys: bool) -> NativeProducer:
-    for problem in native_producer.problems(settings):
+    for problem in native_problems(settings):
         raise DeliveryError(str(problem))
     try:
         made, connection = producer_settings(settings), connection_settings(settings)

@@ -12,11 +12,11 @@ from rowtide.canal.mq.routing import Router, Routes
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.config.catalogue.connect import PRODUCER_KIND
 from rowtide.connector.config.choices import ProducerKind
-from rowtide.connector.config.kafka import native_producer
 from rowtide.connector.config.kafka.clients import ClientKind, translate
 from rowtide.connector.config.kafka.producer_settings import (
     ProducerSettingsError,
     idempotent_settings,
+    native_problems,
     transactional_settings,
 )
 
@@ -121,7 +121,7 @@ def kafka_settings(
         made = {}
     kind = server.parsed("canal.mq.producer", _producer_kind, PRODUCER_KIND.default)
     if kind is ProducerKind.NATIVE:
-        for problem in native_producer.problems(made):
+        for problem in native_problems(made):
             server.problem(_PREFIX + problem.property, problem.message.replace("rowtide.producer", "canal.mq.producer"))
     return KafkaSettings(routes, form, kind, made, consumer, admin, server.text("canal.mq.offsetsTopic"), exactly_once)
 

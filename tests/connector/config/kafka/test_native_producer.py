@@ -8,7 +8,7 @@ import pytest
 
 from rowtide.connector.config import ConfigurationError, from_properties
 from rowtide.connector.config.kafka.librdkafka import SETTINGS
-from rowtide.connector.config.kafka.native_producer import problems
+from rowtide.connector.config.kafka.producer_settings import native_problems
 from rowtide.connector.kafka_producer.connection.settings import connection_settings
 from rowtide.connector.kafka_producer.librdkafka_settings import ONLY_LIBRDKAFKA, WITHOUT_EFFECT
 from rowtide.connector.kafka_producer.settings import producer_settings
@@ -58,7 +58,7 @@ def test_no_setting_of_a_producer_is_dropped_silently() -> None:
 
 @pytest.mark.parametrize("name", sorted(ONLY_LIBRDKAFKA))
 def test_every_setting_that_only_librdkafka_has_is_reported(name: str) -> None:
-    ((subject, message),) = problems({"bootstrap.servers": "k:9092", name: "1"})
+    ((subject, message),) = native_problems({"bootstrap.servers": "k:9092", name: "1"})
     assert subject == name
     assert "rowtide.producer=librdkafka" in message
 
@@ -72,7 +72,7 @@ def test_usual_settings_are_not_a_problem() -> None:
         "retries": "2147483647",
         "linger.ms": "5",
     }
-    assert list(problems(usual)) == []
+    assert list(native_problems(usual)) == []
 
 
 def test_all_problems_are_reported_together_by_the_names_of_their_properties() -> None:
