@@ -10,6 +10,7 @@ order. A pipeline that resumes from the offset of any batch makes the records af
 whole transaction: its outputs are made step by step, so they are never all in memory.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,6 @@ from rowtide.connector.errors import ProtocolError, SchemaError, TopicClash
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.events_needed import EventsNeeded, table_id
 from rowtide.connector.pipeline.executed_gtids import ExecutedGtids
-from rowtide.connector.pipeline.failures import skip_rows
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.pipeline.row_writer import RowWriter
 from rowtide.connector.pipeline.statements import Statements, statement_context
@@ -46,8 +46,11 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.rows.messages import message_bytes
+from rowtide.envelope.settings import FailureMode
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.errors import SchemaHistoryError
+
+log = logging.getLogger(__name__)
 
 Clock = Callable[[], int]
 """Nanoseconds since the epoch."""
@@ -548,3 +551,19 @@ def _advanced(steps: MoreOutputs, out: list[Output]) -> MoreOutputs | None:
         out += end.value
         return None
     return steps
+
+
+def skip_rows(problem: ProtocolError, mode: FailureMode) -> None:
+    """Skip rows that are missing or cannot be decoded, if the settings allow it.
+
+    Args:
+        problem: the problem.
+        mode: ``event.processing.failure.handling.mode``.
+
+    Raises:
+        ProtocolError: the problem, with ``fail``.
+    """
+    if mode == "fail":
+        raise problem
+    if mode == "warn":
+        log.warning("skipped because of event.processing.failure.handling.mode=warn: %s", problem)

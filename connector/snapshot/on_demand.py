@@ -231,7 +231,7 @@ def requested_snapshots(
         return incremental_snapshots(config, settings, tables, start, clock, progress)
 
     def blocking() -> "BlockingSnapshots":
-        from rowtide.connector.snapshot.blocking.building import blocking_snapshots  # noqa: PLC0415 - by need
+        from rowtide.connector.snapshot.blocking.snapshots import blocking_snapshots  # noqa: PLC0415 - by need
 
         return blocking_snapshots(config, settings, tables, clock, progress, stopped, signals)
 

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from rowtide.connector.delivery import errors
 from rowtide.connector.delivery.kafka.client_log import RepeatFilter
 from rowtide.connector.delivery.kafka.refusals import Refusal, access_denied, fenced, producer_failed, refused
-from rowtide.connector.delivery.kafka.runs import runs
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.kafka_producer import errors as producer_errors
 from rowtide.connector.kafka_producer.producer import Producer
@@ -15,6 +14,9 @@ from rowtide.connector.kafka_producer.results import log as connection_log
 from rowtide.connector.records.batch import Batch
 
 connection_log.addFilter(RepeatFilter())
+
+_MOST_BYTES = 512 << 10
+"""Bytes of the messages that are joined. The producer reserves memory for them together, so it must be little."""
 
 
 class NativeProducer:
@@ -151,3 +153,30 @@ _REFUSALS = {
     producer_errors.Rejection.INVALID: Refusal.INVALID,
     producer_errors.Rejection.OTHER: Refusal.OTHER,
 }
+
+
+def runs(batches: Sequence[Batch]) -> Iterator[Records]:
+    """Yield the messages of consecutive batches with the same topic, partition and timestamp.
+
+    Sending small batches together costs less.
+    """
+    run: list[Batch] = []
+    size = 0
+    for batch in batches:
+        size += batch.size
+        if run and (size > _MOST_BYTES or _destination(batch) != _destination(run[0])):
+            yield _joined(run)
+            run, size = [], batch.size
+        run.append(batch)
+    if run:
+        yield _joined(run)
+
+
+def _destination(batch: Batch) -> tuple[str, int, int]:
+    return batch.topic, batch.partition, batch.timestamp
+
+
+def _joined(run: list[Batch]) -> Records:
+    topic, partition, timestamp = _destination(run[0])
+    messages = run[0].messages if len(run) == 1 else [message for batch in run for message in batch.messages]
+    return Records(topic, partition, messages, timestamp)

@@ -9,17 +9,21 @@ from rowtide.connector.engine.start.later_structures import LaterStructure
 from rowtide.connector.engine.start.new_tables import NewTablePlan
 from rowtide.connector.engine.start.position import log_findings
 from rowtide.connector.engine.start.table_lookup import StartTables
-from rowtide.connector.engine.start.written_structure import written_structure
 from rowtide.connector.errors import SnapshotError
 from rowtide.connector.pipeline.pipeline import Pipeline
-from rowtide.connector.records.batch import Output
+from rowtide.connector.records.batch import HistoryEntry, Output
 from rowtide.connector.records.read_tables import ReadTables, with_read
+from rowtide.connector.records.schema_changes import schema_change_message
 from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.snapshot.incremental.state import IncrementalTable
 from rowtide.connector.snapshot.on_demand import RequestedSnapshots
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, stream_position
+from rowtide.connector.source.server_queries import quoted_table
+from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
+from rowtide.schema_history.server.query_event import QueryEvent
+from rowtide.schema_history.store.history_record import history_record
 
 log = logging.getLogger(__name__)
 
@@ -151,3 +155,34 @@ def _unread(carried: Mapping[str, Any] | None) -> Sequence[TableId] | None:
     """
     read = ReadTables.from_carried(carried)
     return None if read is None else read.unread
+
+
+def written_structure(
+    settings: PipelineSettings, pipeline: Pipeline, table: TableId, statement: str, now: int
+) -> Iterator[Output]:
+    """Replace or add a structure in those of the stream.
+
+    Args:
+        settings: of the records.
+        pipeline: the stream, between two transactions.
+        table: the table.
+        statement: the text of its SHOW CREATE TABLE.
+        now: nanoseconds since the epoch.
+
+    Raises:
+        SchemaHistoryError: the statement cannot be parsed.
+    """
+    tables, at, progress, changes = pipeline.tables, pipeline.offset(), pipeline.progress, []
+    if tables.exists(table.database, table.table):
+        tables.remove(table)
+        drop = f"DROP TABLE IF EXISTS {quoted_table(table)}"
+        changes.append(SchemaChange(ChangeKind.DROP, table.database, drop, table, tables=(table,)))
+    changes += tables.apply(QueryEvent(statement, table.database, sql_mode=0, position="the server")).changes
+    comments = settings.rules.values.include_schema_comments
+    for change in changes:
+        text = history_record(change, settings.topic_prefix, at.to_map(), now // 1_000_000, comments=comments)
+        yield HistoryEntry(text)
+    for change in changes if settings.schema_changes else ():
+        micros = progress.change_micros()
+        source = progress.source(settings, table.database, table.table, micros)
+        yield schema_change_message(settings, change, source, at, now_ms=now // 1_000_000, ts_ms=micros // 1000)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pymysql
 
 from rowtide.connector.backoff import backoff_s
+from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ConnectorError, SnapshotError
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.pipeline import Pipeline
@@ -21,9 +22,11 @@ from rowtide.connector.records.settings import PipelineSettings
 from rowtide.connector.signals.snapshot_requests import SnapshotRequest, StopRequest
 from rowtide.connector.snapshot.blocking.state import BlockingRequest, BlockingState
 from rowtide.connector.snapshot.blocking.table_reader import SnapshotRefused, TableReader
+from rowtide.connector.snapshot.status import SnapshotProgress
 from rowtide.connector.snapshot.view.opening import OpenSnapshot
 from rowtide.connector.snapshot.view.stream_order import AwaitedPosition, has_passed, is_same, stream_position
 from rowtide.connector.source.connection import DatabaseUnreachableError
+from rowtide.schema_history.catalog.tables import Tables
 
 log = logging.getLogger(__name__)
 
@@ -312,3 +315,28 @@ def _names(opened: OpenSnapshot) -> str:
 
 def _reason(error: Exception) -> str:
     return str(error.args[-1]) if isinstance(error, pymysql.MySQLError) else str(error)
+
+
+def blocking_snapshots(
+    config: Configuration,
+    settings: PipelineSettings,
+    tables: Tables,
+    clock: Callable[[], int],
+    progress: SnapshotProgress | None,
+    stopped: Callable[[], bool],
+    signals: SignalsThatCame,
+) -> BlockingSnapshots:
+    """Return the blocking snapshots of a run.
+
+    Args:
+        config: the configuration.
+        settings: of the records.
+        tables: every table's structure, as the stream has it.
+        clock: nanoseconds since the epoch.
+        progress: receives the progress.
+        stopped: returns whether the connector stops.
+        signals: carries out the signals that arrive during a snapshot.
+    """
+    semi_sync = config.streaming.semi_sync is not None
+    reader = TableReader(config.database, settings, config.snapshot, tables, clock, progress, semi_sync=semi_sync)
+    return BlockingSnapshots(settings, reader, clock, stopped, signals)

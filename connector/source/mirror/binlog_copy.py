@@ -2,16 +2,19 @@
 
 The server sends the events of its files, and its own events between them: ROTATE at the start of each file,
 heartbeats, and the FORMAT_DESCRIPTION again if a dump begins in the middle of a file. These events are not in any file.
+:func:`whole_part` finds the complete part of a copied file after a crash in the middle of a write.
 """
 
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtocolError, TruncatedEvent
 from rowtide.connector.protocol.binlog_file import MAGIC
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import FormatDescription, Rotate
+from rowtide.connector.protocol.events.control import CRC32
 from rowtide.connector.protocol.header import (
     ARTIFICIAL,
     HEADER,
@@ -29,9 +32,10 @@ FIRST_EVENT = len(MAGIC)
 _FLAGS = 17
 _CRC_RESIDUE = 0x2144DF1C
 """The CRC32 of any bytes followed by their own CRC32."""
+_ALGORITHMS = (0, CRC32)
 _LAST = frozenset({EventType.ROTATE, EventType.STOP})
 _DUMP_LIMIT = 2**32
-_LEFT_OUT = HEARTBEATS | {EventType.MARIADB_START_ENCRYPTION}
+_NOT_IN_FILES = HEARTBEATS | {EventType.MARIADB_START_ENCRYPTION}
 _ENCRYPTION_EVENTS = range(36, 41)
 """Sizes of START_ENCRYPTION, without and with a checksum."""
 
@@ -127,7 +131,7 @@ class BinlogCopy:
                     yield following
             elif kind == EventType.FORMAT_DESCRIPTION and not log_pos:
                 self._format(packet)
-            elif kind in _LEFT_OUT or flags & ARTIFICIAL:
+            elif kind in _NOT_IN_FILES or flags & ARTIFICIAL:
                 continue
             elif self._verify and self._passed < self.at.start:
                 self._passed = end_of_event(self._passed, size, log_pos)
@@ -232,3 +236,43 @@ def without_in_use(packet: bytes) -> bytes:
     if packet[4] != EventType.FORMAT_DESCRIPTION or not packet[_FLAGS] & IN_USE:
         return packet
     return packet[:_FLAGS] + bytes([packet[_FLAGS] & ~IN_USE & 0xFF]) + packet[_FLAGS + 1 :]
+
+
+def whole_part(stream: BinaryIO, file: str) -> CopyPosition:
+    """Return the end of the complete consecutive events in a file, with correct positions and checksums.
+
+    Args:
+        stream: the file at its first byte.
+        file: its name.
+    """
+    if stream.read(len(MAGIC)) != MAGIC:
+        return CopyPosition(file)
+    position = end = FIRST_EVENT
+    last, checksum = b"", False
+    while event := _next_event(stream, position, checksum=checksum):
+        if not last:
+            if event[4] != EventType.FORMAT_DESCRIPTION or event[-5] not in _ALGORITHMS:
+                break
+            checksum = event[-5] == CRC32
+            event = without_in_use(event)
+            if zlib.crc32(event) != _CRC_RESIDUE:  # it always has a checksum
+                break
+        position += len(event)
+        # An ignorable event there replaces START_ENCRYPTION, and is written together with the event after it.
+        if event[4] != EventType.IGNORABLE or last[4] != EventType.FORMAT_DESCRIPTION:
+            end, last = position, event
+    return CopyPosition(file, end, last) if last else CopyPosition(file)
+
+
+def _next_event(stream: BinaryIO, position: int, *, checksum: bool) -> bytes:
+    """Return the next event; no bytes if there is no complete one."""
+    head = stream.read(HEADER_LENGTH)
+    if len(head) < HEADER_LENGTH:
+        return b""
+    _, _, _, size, log_pos, _ = HEADER.unpack(head)
+    if size < HEADER_LENGTH or (log_pos and log_pos != (position + size) & 0xFFFFFFFF):
+        return b""
+    event = head + stream.read(size - HEADER_LENGTH)
+    if len(event) < size or (checksum and zlib.crc32(event) != _CRC_RESIDUE):
+        return b""
+    return event

@@ -23,8 +23,7 @@ from typing import Self
 from rowtide.connector.errors import MirrorError
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, IN_USE
 from rowtide.connector.source.files.folder import BinlogFile, binlog_files
-from rowtide.connector.source.mirror.binlog_copy import FIRST_EVENT, CopyPosition
-from rowtide.connector.source.mirror.tail import whole_part
+from rowtide.connector.source.mirror.binlog_copy import FIRST_EVENT, CopyPosition, whole_part
 from rowtide.synced_files import replace_file, sync_folder
 
 _IDENTITY, _LOCK = "mirror.json", "mirror.lock"

@@ -18,8 +18,10 @@ from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken, S
 from rowtide.connector.source.connection import Client, DatabaseUnreachableError, connect
 from rowtide.connector.source.mirror.binlog_copy import FIRST_EVENT, BinlogCopy, CopyPosition, NextFile, is_next
 from rowtide.connector.source.mirror.folder import MirrorFolder, MirrorRetention, Origin
+from rowtide.connector.source.search.places import ServerFiles
+from rowtide.connector.source.search.positions import file_of_gtids
 from rowtide.connector.source.server_queries import binlog_files, server_identity
-from rowtide.schema_history.position.binlog_position import file_number
+from rowtide.schema_history.position.binlog_position import file_number, parse_gtids
 
 log = logging.getLogger(__name__)
 
@@ -306,3 +308,32 @@ def continued(at: CopyPosition, files: list[tuple[str, int]]) -> CopyPosition:
 
 def _behind(name: str, at: CopyPosition) -> bool:
     return (file_number(name) or 0) >= (file_number(at.file) or 0)
+
+
+def start_file(start: str, config: DatabaseConfig, *, mariadb: bool) -> StartFile:
+    """Return the choice that ``--start`` describes: ``oldest``, ``newest``, the name of a file, or a GTID set.
+
+    The returned function raises :class:`MirrorError` if the server does not have the file.
+    """
+
+    def choose(files: Sequence[tuple[str, int]]) -> str:
+        names = [name for name, _ in files]
+        known = f"the server has {names[0]} to {names[-1]}"
+        if start in ("oldest", "newest"):
+            return names[0 if start == "oldest" else -1]
+        if start in names:
+            return start
+        try:
+            gtids = parse_gtids(start)
+        except ValueError:
+            raise MirrorError(
+                f"the server has no binlog file {start} ({known}), and it is not a GTID set (--start)"
+            ) from None
+        found = file_of_gtids(ServerFiles(config, files, mariadb=mariadb), gtids)
+        if found is None:
+            raise MirrorError(
+                f"the server has purged transactions that are not in {start} ({known}): choose --start oldest"
+            )
+        return found
+
+    return choose

@@ -18,8 +18,7 @@ from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.source.connection import DatabaseUnreachableError
 from rowtide.connector.source.mirror.folder import MirrorFolder, MirrorRetention
-from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror
-from rowtide.connector.source.mirror.start import start_file
+from rowtide.connector.source.mirror.mirror import Mirror, MirrorSettings, as_mirror, start_file
 from rowtide.connector.worker import logs
 from rowtide.connector.worker.failures import describe, failed_threads
 

@@ -7,7 +7,7 @@ from itertools import groupby
 import hypothesis.strategies as st
 from hypothesis import given
 
-from rowtide.connector.delivery.kafka.runs import runs
+from rowtide.connector.delivery.kafka.native import runs
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 

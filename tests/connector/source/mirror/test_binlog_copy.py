@@ -12,10 +12,9 @@ from rowtide.connector.errors import ChecksumMismatch, MirrorError, RemoteProtoc
 from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.protocol.header import ARTIFICIAL, HEADER, IGNORABLE, EventType
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile
+from rowtide.connector.source.mirror.binlog_copy import BinlogCopy, CopyPosition, NextFile, whole_part
 from rowtide.connector.source.mirror.folder import MirrorFolder, Origin
 from rowtide.connector.source.mirror.reader import MirrorStream
-from rowtide.connector.source.mirror.tail import whole_part
 from tests.support.mysql.dumped_files import dumped, golden_binlogs
 from tests.support.mysql.packets import event
 
