@@ -27,6 +27,7 @@ ConnectorError               of all packages (rowtide/errors.py)
 """
 
 import errno
+from collections.abc import Sequence
 
 from rowtide.errors import ConnectorError as ConnectorError  # noqa: PLC0414 - for all who import it from here
 
@@ -170,6 +171,12 @@ class SignalError(ConnectorError):
         super().__init__(message)
         self.signal_id = signal_id
         self.signal_type = signal_type
+
+
+def some_of(names: Sequence[object], most: int = 5) -> str:
+    """Return the first of some names, and the number of the others, for a message."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def exhausted(error: BaseException) -> str | None:

@@ -19,6 +19,7 @@ from rowtide.connector.config.catalogue import connect
 from rowtide.connector.config.catalogue.topics import SIGNAL_GROUP
 from rowtide.connector.config.kafka.producer_settings import standby_group, transactional_id
 from rowtide.connector.delivery.kafka.producers import sees_transactional_id
+from rowtide.connector.errors import some_of
 from rowtide.topics.admin.errors import acl_command
 
 _SHOWN = 5
@@ -128,8 +129,7 @@ def _command(settings: Mapping[str, Any], operations: tuple[str, ...], resource:
 
 
 def _listed(topics: list[str]) -> str:
-    more = f" and {len(topics) - _SHOWN} more" if len(topics) > _SHOWN else ""
-    return f"the topic{'s' if len(topics) > 1 else ''} {', '.join(topics[:_SHOWN])}{more}"
+    return f"the topic{'s' if len(topics) > 1 else ''} {some_of(topics)}"
 
 
 def _without(settings: Mapping[str, Any], operation: AclOperation, topics: list[str], timeout: float) -> list[str]:

@@ -9,9 +9,9 @@ from rowtide.connector.check.findings import Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
+from rowtide.connector.errors import some_of
 from rowtide.topics.admin.topic_admin import TopicAdmin
 
-_SHOWN = 5
 _MOST_TOPICS = 1000
 """More topics are not looked up: each has about thirty settings."""
 _BUFFER = "producer.override.buffer.memory"
@@ -59,11 +59,10 @@ def _topic_findings(
         if limit is not None and limit.isdecimal() and int(limit) < largest:  # Kafka refuses anything else
             small.setdefault(int(limit), []).append(topic)
     for lowest, names in sorted(small.items()):
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         yield Finding(
             Severity.WARNING,
             "max.message.bytes",
-            f"the topics {', '.join(names[:_SHOWN])}{more} accept at most {lowest} bytes, but the producer sends up to "
+            f"the topics {some_of(names)} accept at most {lowest} bytes, but the producer sends up to "
             f"{_LARGEST}={largest}: a larger message stops the connector. Raise max.message.bytes of the topics, or "
             f"lower {_LARGEST} and producer.override.batch.size to {lowest}",
         )

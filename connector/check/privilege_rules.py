@@ -8,9 +8,8 @@ from rowtide.connector.check.privileges import Privileges
 from rowtide.connector.check.server_rules import streams
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.choices import SnapshotLocking, SnapshotMode
+from rowtide.connector.errors import some_of
 from rowtide.topics.filters import is_builtin
-
-_SHOWN = 5
 
 
 def privilege_findings(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
@@ -93,11 +92,10 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
             if names.captures(table.database, table.name) and not privileges.has("SELECT", table.database, table.name)
         ]
         if unreadable:
-            more = f" and {len(unreadable) - _SHOWN} more" if len(unreadable) > _SHOWN else ""
             yield Finding(
                 Severity.ERROR,
                 "database.user",
-                f"the account cannot read {', '.join(unreadable[:_SHOWN])}{more}: {_grant(config, 'SELECT')}, or "
+                f"the account cannot read {some_of(unreadable)}: {_grant(config, 'SELECT')}, or "
                 "exclude them with table.exclude.list",
             )
         elif not any(grant.names & {"SELECT", "ALL PRIVILEGES", "ALL"} for grant in privileges.grants):

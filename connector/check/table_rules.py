@@ -9,6 +9,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import PROPERTIES, capture, connection, values
 from rowtide.connector.config.choices import CascadedChanges, LimitAction
 from rowtide.connector.config.model import ProtobufConverterConfig
+from rowtide.connector.errors import some_of
 from rowtide.connector.records.lossy_conversions import (
     ColumnTraits,
     ConversionSettings,
@@ -20,7 +21,6 @@ from rowtide.schema_history.server.query_event import Flavor
 from rowtide.topics.filters import CapturedNames
 from rowtide.topics.naming import TopicNameClashError, TopicNames
 
-_SHOWN = 5
 CASCADES_LOGGED = (9, 6)
 """The first release of MySQL that logs the changes by foreign keys."""
 
@@ -51,9 +51,8 @@ def _helpers(names: CapturedNames, tables: tuple[TableFact, ...]) -> Iterator[Fi
         if names.leaves_out(table.database, table.name)
     ]
     if skipped:
-        more = f" and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
         message = (
-            f"skipped as helper tables of online schema changes: {', '.join(skipped[:_SHOWN])}{more}. To capture "
+            f"skipped as helper tables of online schema changes: {some_of(skipped)}. To capture "
             "one, name it in table.include.list"
         )
         yield Finding(Severity.REMARK, capture.ONLINE_SCHEMA_CHANGE.name, message)
@@ -65,10 +64,9 @@ def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: lis
     user = config.database.user
     if tables:
         seen = sorted({table.database for table in tables})
-        more = f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
         message = (
             f"no table is captured: the filters match none that user {user!r} can see ({len(tables)} "
-            f"table{'s' * (len(tables) != 1)} in the databases {', '.join(seen[:_SHOWN])}{more})"
+            f"table{'s' * (len(tables) != 1)} in the databases {some_of(seen)})"
         )
     else:
         message = f"no table is captured: user {user!r} can see no table at all. Grant it SELECT, or create the tables"
@@ -115,13 +113,11 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
         if (one.database, one.name) in captured
     ]
     if lost:
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         message = (
             f"the server does not log the rows that foreign keys delete or change, so the topics lack such changes of "
-            f"{', '.join(lost[:_SHOWN])}{more}. Let the application or a trigger change the rows, or see "
+            f"{some_of(lost)}. Let the application or a trigger change the rows, or see "
             f"{capture.CASCADED_CHANGES.name}; rowtide verify --repair finds the missing changes. MySQL logs them "
-            "since 9.6, "
-            "unless innodb_native_foreign_keys is ON"
+            "since 9.6, unless innodb_native_foreign_keys is ON"
         )
         yield Finding(Severity.WARNING, capture.TABLE_INCLUDE.name, message)
 

@@ -12,11 +12,11 @@ from rowtide.connector.config.catalogue import capture, connect
 from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.errors import DeliveryError
+from rowtide.connector.errors import some_of
 from rowtide.topics.admin.topic_admin import Overview, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicDenied, TopicError
 from rowtide.topics.internal import wrong_history_config
 
-_SHOWN = 5
 _HISTORY = "schema.history.internal.kafka.topic"
 
 
@@ -270,10 +270,9 @@ def _missing(config: Configuration, captured: tuple[CheckedTable, ...]) -> Itera
         return
     missing = sorted({str(table.topic) for table in captured if table.partitions == 0})
     if missing:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         yield Finding(
             Severity.WARNING,
             "topic.creation.enable",
-            f"is false, and these topics are missing: {', '.join(missing[:_SHOWN])}{more}. Create them, or set "
+            f"is false, and these topics are missing: {some_of(missing)}. Create them, or set "
             "auto.create.topics.enable on the brokers",
         )

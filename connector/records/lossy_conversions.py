@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from rowtide.connector.errors import some_of
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
 from rowtide.connector.records.settings import PipelineSettings
@@ -104,8 +105,7 @@ class LossyConversion:
 
     def message(self, columns: Sequence[str]) -> str:
         """Return the warning about columns, to follow the property's name."""
-        more = f" and {len(columns) - _SHOWN} more" if len(columns) > _SHOWN else ""
-        return f"{self.problem} {', '.join(columns[:_SHOWN])}{more}. {self.remedy}"
+        return f"{self.problem} {some_of(columns, _SHOWN)}. {self.remedy}"
 
 
 def _overflows(column: ColumnTraits) -> bool:

@@ -12,13 +12,13 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import snapshot as properties
 from rowtide.connector.config.choices import NewTables, SnapshotMode
 from rowtide.connector.config.model import SnapshotConfig
+from rowtide.connector.errors import some_of
 from rowtide.connector.records.read_tables import ReadTables
 from rowtide.connector.snapshot.chunks.key_ranges import chunk_ranges
 from rowtide.schema_history.model import Table, TableId
 from rowtide.topics.filters import CapturedNames, TableFilter
 from rowtide.topics.online_schema_change import Exists
 
-_SHOWN = 5
 _READS_ROWS = {SnapshotMode.INITIAL, SnapshotMode.WHEN_NEEDED, SnapshotMode.ALWAYS, SnapshotMode.RECOVERY}
 _GUIDE = "see 'Add a table' in docs/snapshots.md"
 
@@ -123,7 +123,7 @@ def _obstacle(snapshot: SnapshotConfig, table: TableId, structure: Table | None)
 
 
 def _wanted(tables: Sequence[TableId]) -> Finding:
-    message = f"{_names(tables)}: new among the captured tables. An incremental snapshot reads their existing rows"
+    message = f"{some_of(tables)}: new among the captured tables. An incremental snapshot reads their existing rows"
     return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)
 
 
@@ -134,7 +134,7 @@ def _refused(table: TableId, obstacle: str) -> Finding:
 
 def _not_read(tables: Sequence[TableId]) -> Finding:
     message = (
-        f"{_names(tables)}: new among the captured tables, but only their changes are read, not their existing rows. "
+        f"{some_of(tables)}: new among the captured tables, but only their changes are read, not their existing rows. "
         f"Set {properties.NEW_TABLES.name}=incremental to read them, or send an execute-snapshot signal; "
         f"{_GUIDE}"
     )
@@ -143,12 +143,7 @@ def _not_read(tables: Sequence[TableId]) -> Finding:
 
 def _unread_by_mode(mode: SnapshotMode, tables: Sequence[TableId]) -> Finding:
     message = (
-        f"{_names(tables)}: new among the captured tables. Their existing rows are not read, because "
+        f"{some_of(tables)}: new among the captured tables. Their existing rows are not read, because "
         f"{properties.MODE.name}={mode} reads no rows; {properties.NEW_TABLES.name}=incremental reads them"
     )
     return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)
-
-
-def _names(tables: Sequence[TableId]) -> str:
-    more = f" and {len(tables) - _SHOWN} more" if len(tables) > _SHOWN else ""
-    return ", ".join(map(str, tables[:_SHOWN])) + more
