@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from rowtide.connector.config import Configuration, ConfigurationError, Flavor, load
+from rowtide.connector.config import Configuration, ConfigurationError, load
 from rowtide.connector.config.catalogue.connect import SINK
 from rowtide.connector.engine.changes import calls
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -64,7 +64,7 @@ def _read(path: str | os.PathLike[str]) -> Configuration:
 def _captured(config: Configuration) -> list[TableSchema]:
     settings = pipeline_settings(config, "models", changes=True)
     found = []
-    with closing(Session(config.database, mariadb=config.flavor is Flavor.MARIADB)) as session:
+    with closing(Session(config.database, mariadb=config.mariadb)) as session:
         listed = server_queries.tables(session, list(server_queries.databases(session)))
         for table in plan.captured_tables(listed, settings):
             name = (table.database, table.table)

@@ -4,7 +4,7 @@ import secrets
 import time
 from dataclasses import replace
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue.values import placeholder_bytes
 from rowtide.connector.config.choices import CascadedChanges, HeaderConverterClass, SourceStructVersion
 from rowtide.connector.config.model import JsonConverterConfig
@@ -192,6 +192,6 @@ def record_rules(config: Configuration) -> RecordRules:
 
 def _comments(config: Configuration) -> bool:
     """Return whether comments are kept; Debezium's connector for MariaDB asks ``include.schema.changes`` instead."""
-    if config.flavor is Flavor.MARIADB:
+    if config.mariadb:
         return config.topics.include_schema_changes
     return config.values.include_schema_comments

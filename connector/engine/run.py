@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from rowtide.connector.check import CheckedTable, CheckFailedError, require
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.delivery_loop import Delivery
 from rowtide.connector.delivery.event_store import StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
@@ -408,7 +408,7 @@ class ConnectorRun:
             config,
             settings,
             tables,
-            current=CurrentStructure(config.database, mariadb=config.flavor is Flavor.MARIADB),
+            current=CurrentStructure(config.database, mariadb=config.mariadb),
             xa_packets=xa_packets(config),
             requests=requests,
             read_ahead=components.acknowledgements is None,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pymysql
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.binlog_runway import Runway, RunwayQuery
@@ -77,7 +77,7 @@ class BinlogEnd:
         self._runway, self._refused = None, False
         try:
             if self._session is None:
-                self._session = Session(self._config.database, mariadb=self._config.flavor is Flavor.MARIADB)
+                self._session = Session(self._config.database, mariadb=self._config.mariadb)
             self._files = binlog_files(self._session.client)
             if needed is not None:
                 self._runway = self._asked(self._session.client, needed)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pymysql
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.protocol.header import HEADER
 from rowtide.connector.records.offset import SourceOffset
@@ -163,7 +163,7 @@ class RunwayQuery:
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
-        self._mariadb = config.flavor is Flavor.MARIADB
+        self._mariadb = config.mariadb
         self._started: dict[str, float] = {}
 
     def ask(self, client: Client, offset: SourceOffset, files: Sequence[tuple[str, int]] | None = None) -> Runway:

@@ -636,6 +636,11 @@ class Configuration:
     fingerprint: str
 
     @property
+    def mariadb(self) -> bool:
+        """Whether the server is MariaDB, not MySQL."""
+        return self.flavor is Flavor.MARIADB
+
+    @property
     def uses_kafka(self) -> bool:
         """Whether records, positions or the schema history are in Kafka."""
         return self.delivery.sink == "kafka" or self.delivery.offset_topic is not None or self.history.topic is not None

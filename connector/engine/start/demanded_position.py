@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue.topics import IGNORE_POSITION
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset, describe
@@ -68,7 +68,7 @@ def _way_out(stored: SourceOffset) -> str:
 
 
 def _check(config: Configuration, demanded: SourceOffset) -> PositionCheck:
-    with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
+    with Session(config.database, mariadb=config.mariadb) as session:
         found = check_position(session.client, demanded, config.capture.gtid_sources, mariadb=session.mariadb)
         if found.available and not demanded.gtids:
             found = check_event(session.client, demanded)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.errors import StructureUncertain
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
@@ -50,14 +50,13 @@ def later_structures(config: Configuration, tables: Iterable[TableId]) -> list[L
     Raises:
         SnapshotError, DatabaseUnreachableError, StreamBroken: the end of the binlog cannot be read.
     """
-    mariadb = config.flavor is Flavor.MARIADB
-    current = CurrentStructure(config.database, mariadb=mariadb)
+    current = CurrentStructure(config.database, mariadb=config.mariadb)
     found: list[LaterStructure] = []
     reasons = dict.fromkeys(tables, "")
     for _ in range(_ATTEMPTS):
         if not reasons:
             return found
-        with Session(config.database, mariadb=mariadb) as session:
+        with Session(config.database, mariadb=config.mariadb) as session:
             position = end_of_binlog(session)
             since = SourcePosition(position.file, position.pos, ts_us=now_micros(session))
         for table in tuple(reasons):

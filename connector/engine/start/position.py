@@ -48,7 +48,7 @@ def decide_start(config: Configuration, offset: SourceOffset | None, history: Sc
         _check_gtids(offset, config.flavor)
     position: PositionCheck | None = None
     if offset is not None and config.streaming.check_position:
-        with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
+        with Session(config.database, mariadb=config.mariadb) as session:
             sources, mariadb = config.capture.gtid_sources, session.mariadb
             semi_sync = config.streaming.semi_sync is not None
             position = check_position(session.client, offset, sources, mariadb=mariadb, semi_sync=semi_sync)

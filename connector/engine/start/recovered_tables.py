@@ -4,7 +4,7 @@ import logging
 import time
 from dataclasses import replace
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.source.server_queries import server as server_of
 from rowtide.connector.source.session import Session
@@ -23,7 +23,7 @@ def recovered_tables(config: Configuration, history: StoredHistory, offset: Sour
         SchemaHistoryError: the history cannot be read, or is not this connector's.
         DatabaseUnreachableError: the server cannot be reached; its version determines how statements are parsed.
     """
-    with Session(config.database, mariadb=config.flavor is Flavor.MARIADB) as session:
+    with Session(config.database, mariadb=config.mariadb) as session:
         server = server_of(session)
     begin = time.monotonic()
     counted = config.capture.counted_sources

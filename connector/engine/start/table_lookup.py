@@ -9,7 +9,7 @@ import pymysql
 
 from rowtide.connector.check import CheckedTable, Finding
 from rowtide.connector.check.findings import from_problem
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.engine.start.later_structures import LaterStructure, later_structures
 from rowtide.connector.engine.start.new_tables import new_tables_action, plan_new_tables, unread_tables
 from rowtide.connector.errors import SnapshotError
@@ -94,7 +94,7 @@ def _unknown(config: Configuration, start: SourceOffset, read: ReadTables, table
     lists = config.capture.tables
     if read.lists == lists and all(tables.exists(table.database, table.table) for table in read.unread):
         return []
-    with _session(config) as session:
+    with Session(config.database, mariadb=config.mariadb) as session:
         found = {TableId(str(row[0]), str(row[1])): row[2] for row in session.query(_TABLES)}
     names = {*found, *tables.names()}
     return [
@@ -181,7 +181,7 @@ def _never_written(config: Configuration, captured: Iterable[CheckedTable]) -> l
     suspects = [TableId(table.database, table.name) for table in captured if table.partitions == 0]
     if not suspects:
         return []
-    with _session(config) as session:
+    with Session(config.database, mariadb=config.mariadb) as session:
         return [table for table in suspects if _has_rows(session, table)]
 
 
@@ -198,7 +198,7 @@ def _has_rows(session: Session, table: TableId) -> bool:
 
 def _current(config: Configuration, names: Sequence[TableId]) -> Tables:
     """Return the current structures of tables, without those that cannot be looked up."""
-    with _session(config) as session:
+    with Session(config.database, mariadb=config.mariadb) as session:
         found = Tables(server_queries.server(session))
         for table in names:
             try:
@@ -207,7 +207,3 @@ def _current(config: Configuration, names: Sequence[TableId]) -> Tables:
             except (SnapshotError, SchemaHistoryError) as error:
                 log.debug("the structure of %s cannot be looked up: %s", table, error)
     return found
-
-
-def _session(config: Configuration) -> Session:
-    return Session(config.database, mariadb=config.flavor is Flavor.MARIADB)

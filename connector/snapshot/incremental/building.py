@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import Acknowledge
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -37,7 +37,7 @@ def incremental_snapshots(
         clock: nanoseconds since the epoch.
         progress: receives the progress.
     """
-    database, mariadb = config.database, config.flavor is Flavor.MARIADB
+    database, mariadb = config.database, config.mariadb
     continues = SnapshotState.from_carried(start.carried).unfinished
     reader = ChunkReader(
         lambda: Session(database, mariadb=mariadb), reader_settings(config, tables, continues=continues)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from rowtide.connector.config import Configuration, Flavor
+from rowtide.connector.config import Configuration
 from rowtide.connector.errors import PositionPurged
 from rowtide.connector.records.offset import PreparedXa, SourceOffset
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
@@ -63,7 +63,7 @@ def _open_stream(config: Configuration, changes: ChangeOvers | None, start: Sour
     server = BinlogStream(
         config.database,
         start,
-        mariadb=config.flavor is Flavor.MARIADB,
+        mariadb=config.mariadb,
         send_annotations=config.values.include_query,
         checked_sources=config.capture.gtid_sources if config.streaming.check_position else None,
         semi_sync=config.streaming.semi_sync,
@@ -86,7 +86,7 @@ def xa_packets(config: Configuration) -> Callable[[PreparedXa], Iterable[bytes]]
     archive: StreamFactory | None = None
     if mirror is not None:
         archive = partial(_mirror_stream, mirror.directory, connector=connector, follow=True)
-    return BinlogSearch(config.database, mariadb=config.flavor is Flavor.MARIADB, archive=archive).packets
+    return BinlogSearch(config.database, mariadb=config.mariadb, archive=archive).packets
 
 
 def check_with_mirror(config: Configuration, found: PositionCheck, offset: SourceOffset) -> PositionCheck:
