@@ -1,7 +1,7 @@
 """Errors of table structures and their history.
 
 SchemaHistoryError
-├── UnparsedDdl          a statement cannot be parsed; it is never guessed or dropped silently
+├── UnparsedStatement    a statement cannot be parsed; it is never guessed or dropped silently
 │   └── UncertainDdl     a statement may concern a temporary table of the same name
 ├── InconsistentDdl      a statement cannot be applied to the known structures
 └── DamagedHistory       a history record cannot be parsed
@@ -56,7 +56,7 @@ class SchemaHistoryError(ConnectorError):
         return str(self)
 
 
-class UnparsedDdl(SchemaHistoryError):
+class UnparsedStatement(SchemaHistoryError):
     """A statement cannot be parsed.
 
     Attributes:
@@ -104,7 +104,7 @@ class UnparsedDdl(SchemaHistoryError):
         )
 
 
-class UncertainDdl(UnparsedDdl):
+class UncertainDdl(UnparsedStatement):
     """A statement concerns a table, or a temporary table of the same name that is older than the schema history."""
 
     def message(self, *, literals: bool) -> str:

@@ -20,7 +20,7 @@ import pytest
 import rowtide
 from rowtide.connector.check import Finding, Severity
 from rowtide.connector.config import Problem
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 
 NAMES = [name for name in rowtide.__all__ if name != "__version__"]
 
@@ -93,7 +93,7 @@ def test_every_exception_that_is_documented_can_be_imported() -> None:
         rowtide.ProtocolError("damaged", "binlog.000001:4"),
         rowtide.StreamRefused("no right"),
         rowtide.EngineTypeError("size must be a number"),
-        UnparsedDdl("CREATE TABEL t", "expected TABLE", 7, "binlog.000001:4"),
+        UnparsedStatement("CREATE TABEL t", "expected TABLE", 7, "binlog.000001:4"),
     ],
 )
 def test_exceptions_can_be_pickled(error: Exception) -> None:

@@ -28,8 +28,7 @@ from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange, Sta
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.ddl.dml import changed_tables
 from rowtide.schema_history.ddl.statements import TableName
-from rowtide.schema_history.errors import SchemaHistoryError, without_literals
-from rowtide.schema_history.errors import UnparsedDdl as UnparsedStatement
+from rowtide.schema_history.errors import SchemaHistoryError, UnparsedStatement, without_literals
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.queries.table_changes import Words
 from rowtide.schema_history.recovery.session_settings import required_sessions

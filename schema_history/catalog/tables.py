@@ -8,7 +8,7 @@ from rowtide.schema_history.catalog.changes import StatementResult
 from rowtide.schema_history.catalog.registry import TableRegistry
 from rowtide.schema_history.catalog.statement_executor import StatementExecutor
 from rowtide.schema_history.ddl.parser import parse
-from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
+from rowtide.schema_history.errors import SchemaHistoryError, UnparsedStatement
 from rowtide.schema_history.model import Table, TableId
 from rowtide.schema_history.server.query_event import QueryEvent, Server
 from rowtide.schema_history.structure.context import context_of, statement_text
@@ -22,7 +22,7 @@ class Tables(TableRegistry):
         """Apply one statement of the binlog or of a history.
 
         Raises:
-            UnparsedDdl: the statement cannot be parsed; nothing is changed.
+            UnparsedStatement: the statement cannot be parsed; nothing is changed.
             InconsistentDdl: the statement does not match the tables; nothing is changed.
         """
         if not event.effective:
@@ -31,10 +31,10 @@ class Tables(TableRegistry):
         sql = statement_text(event, self.server.flavor)
         try:
             statement = parse(sql, ctx.dialect)
-        except UnparsedDdl as problem:
+        except UnparsedStatement as problem:
             if problem.position or not event.position:
                 raise
-            raise UnparsedDdl(problem.statement, problem.reason, problem.offset, event.position) from None
+            raise UnparsedStatement(problem.statement, problem.reason, problem.offset, event.position) from None
         return StatementExecutor(self, event, ctx, statement, sql).run()
 
     def before(

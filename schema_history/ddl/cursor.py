@@ -15,7 +15,7 @@ from rowtide.schema_history.ddl.lexer import (
     tokenize,
 )
 from rowtide.schema_history.ddl.statements import Expression, TableName
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 
 _OPEN = {"(": ")", "{": "}"}
 _MOST_DIGITS = 20
@@ -54,7 +54,7 @@ class Cursor:
 
     def fail(self, expected: str) -> NoReturn:
         """Raise an error with the position of the next token."""
-        raise UnparsedDdl(self.sql, f"expected {expected}", self.token.start)
+        raise UnparsedStatement(self.sql, f"expected {expected}", self.token.start)
 
     def advance(self) -> Token:
         """Consume and return the next token."""
@@ -85,7 +85,7 @@ class Cursor:
         """Consume these words.
 
         Raises:
-            UnparsedDdl: something else comes next.
+            UnparsedStatement: something else comes next.
         """
         for word in words:
             if self.tokens[self.at].word != word:
@@ -164,7 +164,7 @@ class Cursor:
         while closing:
             token = self.tokens[self.at]
             if token.kind is END:
-                raise UnparsedDdl(self.sql, f"{start.value} is not closed", start.start)
+                raise UnparsedStatement(self.sql, f"{start.value} is not closed", start.start)
             if token.word in _OPEN:
                 closing.append(_OPEN[token.word])
             elif token.word == closing[-1]:

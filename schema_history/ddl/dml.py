@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rowtide.schema_history.ddl.cursor import Cursor, words_of
 from rowtide.schema_history.ddl.lexer import END, QUOTED, WORD, Dialect
 from rowtide.schema_history.ddl.statements import TableName
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 
 _MODIFIERS = words_of("LOW_PRIORITY DELAYED HIGH_PRIORITY QUICK IGNORE")
 _AFTER_TABLES = words_of("SET WHERE ORDER LIMIT RETURNING ;")
@@ -42,7 +42,7 @@ def changed_tables(
     try:
         c = Cursor(sql, dialect)
         return _changed(c, has_column) or None
-    except UnparsedDdl:
+    except UnparsedStatement:
         return None
 
 

@@ -7,7 +7,7 @@ that this module does not support keeps its text, because the text has no effect
 from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.functions import Node, bare_function, function
 from rowtide.schema_history.ddl.lexer import BITS, HEX, NATIONAL, NUMBER, QUOTED, STRING, WORD, Dialect
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.server.charsets import charset_name
 
 _PIPES_AS_CONCAT = 2
@@ -42,7 +42,7 @@ def canonical(text: str, dialect: Dialect, charset: str = "utf8mb4") -> str:
         printer = _Printer(Cursor(text, dialect), charset)
         node = printer.expression()
         return node.text if printer.c.at_end() else text
-    except (UnparsedDdl, LookupError, ValueError, RecursionError):
+    except (UnparsedStatement, LookupError, ValueError, RecursionError):
         return text
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.server.query_event import Flavor
 
 ANSI_QUOTES = 1 << 2
@@ -153,7 +153,7 @@ def unquote(text: str, escapes: bool) -> str:
 def _end_of_comment(sql: str, start: int) -> int:
     end = sql.find("*/", start + 2)
     if end < 0:
-        raise UnparsedDdl(sql, "a comment is not closed", start)
+        raise UnparsedStatement(sql, "a comment is not closed", start)
     return end + 2
 
 
@@ -163,7 +163,7 @@ def _end_of_skipped(sql: str, start: int) -> int:
     while True:
         end, inner = sql.find("*/", at), sql.find("/*", at)
         if end < 0:
-            raise UnparsedDdl(sql, "a comment is not closed", start)
+            raise UnparsedStatement(sql, "a comment is not closed", start)
         if not 0 <= inner < end:
             return end + 2
         at = _end_of_comment(sql, inner)
@@ -173,7 +173,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     """Return the tokens of a statement; the last one is of kind ``END``.
 
     Raises:
-        UnparsedDdl: a quote or comment is not closed, or a character is not valid.
+        UnparsedStatement: a quote or comment is not closed, or a character is not valid.
     """
     escapes, ansi = dialect.backslash_escapes, dialect.ansi_quotes
     match_at = _tokens(escapes=escapes).match
@@ -183,7 +183,7 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
     while at < size:
         match = match_at(sql, at)
         if match is None:
-            raise UnparsedDdl(sql, f"unexpected {sql[at]!r}", at)
+            raise UnparsedStatement(sql, f"unexpected {sql[at]!r}", at)
         group, text, start = match.lastgroup, match[0], at
         at = match.end()
         if group == "space":
@@ -235,6 +235,6 @@ def tokenize(sql: str, dialect: Dialect) -> list[Token]:
         elif opened:
             opened = False
         else:
-            raise UnparsedDdl(sql, "a comment that was not opened is closed", start)
+            raise UnparsedStatement(sql, "a comment that was not opened is closed", start)
     append(Token(END, "", "", size, size))
     return tokens

@@ -34,7 +34,7 @@ from rowtide.schema_history.ddl.statements import (
     TruncateTable,
     Use,
 )
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 
 # First words of statements that never change a structure
 _HARMLESS = words_of(
@@ -58,7 +58,7 @@ def parse(sql: str, dialect: Dialect) -> Statement:
     """Parse one statement.
 
     Raises:
-        UnparsedDdl: the statement cannot be parsed; the error has the position in its text.
+        UnparsedStatement: the statement cannot be parsed; the error has the position in its text.
     """
     if not _STRUCTURE.match(sql):
         found = _harmless(sql, dialect)
@@ -119,7 +119,7 @@ def _first_words(sql: str, dialect: Dialect) -> list[str]:
 def _readable_words(text: str, dialect: Dialect) -> list[str]:
     try:
         tokens = tokenize(text, dialect)
-    except UnparsedDdl as error:
+    except UnparsedStatement as error:
         return _readable_words(text[: error.offset], dialect) if error.offset else []
     return [token.word for token in tokens if token.kind is WORD]
 

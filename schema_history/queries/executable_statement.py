@@ -4,7 +4,7 @@ The session needs ``sql_mode`` of :func:`required_mode`, the character set utf8m
 """
 
 from rowtide.schema_history.ddl.lexer import NATIONAL, QUOTED, STRING, Dialect, Token, tokenize
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.server.query_event import Flavor
 
 _MODES = {
@@ -44,7 +44,7 @@ def executable(sql: str, dialect: Dialect) -> str:
     """
     try:
         tokens = tokenize(sql, dialect)
-    except UnparsedDdl:
+    except UnparsedStatement:
         return sql
     made: list[str] = []
     end = 0

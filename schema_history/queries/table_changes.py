@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rowtide.schema_history.ddl.parser import parse
 from rowtide.schema_history.ddl.statements import CreateDatabase, DropDatabase, NoStructure, TableName
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition
 from rowtide.schema_history.server.query_event import QueryEvent, Server
@@ -55,7 +55,7 @@ def may_change_any(event: QueryEvent, tables: Collection[TableId], server: Serve
     context, sql = context_of(event, server), statement_text(event, server.flavor)
     try:
         body = parse(sql, context.dialect).body
-    except UnparsedDdl:
+    except UnparsedStatement:
         words = Words(sql, event.database)
         return any(map(words.may_name, tables))
     if isinstance(body, NoStructure):

@@ -40,7 +40,7 @@ from rowtide.schema_history.ddl.statements import (
     TableName,
     Use,
 )
-from rowtide.schema_history.errors import SchemaHistoryError, UnparsedDdl
+from rowtide.schema_history.errors import SchemaHistoryError, UnparsedStatement
 from rowtide.schema_history.model import TableId
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter, SourceFilter
 from rowtide.schema_history.recovery.session_settings import concerns_temporary, recorded_event
@@ -170,7 +170,7 @@ class Recovery:
             event = recorded_event(record.ddl, record.database, record.session)
             try:
                 body = parse(record.ddl, context_of(event, self._server).dialect).body
-            except UnparsedDdl as error:
+            except UnparsedStatement as error:
                 if not record.tables:
                     # The statement was accepted when it was recorded; without descriptions it changed no table.
                     log.warning("a statement of the schema history is ignored: %s", error)

@@ -11,7 +11,7 @@ from rowtide.schema_history.ddl.cursor import Cursor
 from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.lexer import END
 from rowtide.schema_history.ddl.statements import ColumnDef, DataType, Default, Expression, Literal, Now
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.model import Column, DefaultKind, Extra, Generation
 from rowtide.schema_history.server import charsets
 from rowtide.schema_history.structure.context import Context
@@ -244,7 +244,7 @@ def _alone(text: str, ctx: Context, accept: Callable[[Cursor], T | None]) -> T |
     try:
         cursor = Cursor(text, ctx.dialect)
         found = accept(cursor)
-    except UnparsedDdl:
+    except UnparsedStatement:
         return None
     return found if found is not None and cursor.token.kind is END else None
 

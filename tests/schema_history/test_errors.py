@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowtide.schema_history.errors import InconsistentDdl, UnparsedDdl, without_literals
+from rowtide.schema_history.errors import InconsistentDdl, UnparsedStatement, without_literals
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,11 @@ def test_literals_and_comments_are_omitted(sql: str, shown: str) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        UnparsedDdl("ALTER TABLE t ADD c int DEFAULT 'secret' WHAT", "expected the end of the statement", 31),
+        UnparsedStatement("ALTER TABLE t ADD c int DEFAULT 'secret' WHAT", "expected the end of the statement", 31),
         InconsistentDdl("ALTER TABLE t ALTER c SET DEFAULT 'secret'", "table d.t is not known"),
     ],
 )
-def test_errors_show_literals_on_request_only(error: UnparsedDdl | InconsistentDdl) -> None:
+def test_errors_show_literals_on_request_only(error: UnparsedStatement | InconsistentDdl) -> None:
     assert "secret" not in str(error)
     assert "ALTER TABLE t" in str(error)
     assert "'secret'" in error.message(literals=True)

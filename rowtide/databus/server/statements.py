@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from rowtide.schema_history.ddl.lexer import QUOTED, WORD, Dialect, Token, tokenize
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 
 _BEFORE_NAME = frozenset({"IF", "NOT", "EXISTS"})
 _TABLES = frozenset({"TABLE", "TABLES", "SEQUENCE"})
@@ -27,7 +27,7 @@ def with_database(sql: str, database: str, dialect: Dialect) -> str:
     """
     try:
         tokens = tokenize(sql, dialect)
-    except UnparsedDdl:  # the structure was recovered without the statement
+    except UnparsedStatement:  # the structure was recovered without the statement
         return sql
     prefix, end = f"`{database.replace('`', '``')}`", 0
     made: list[str] = []

@@ -29,7 +29,7 @@ from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.session import Session
 from rowtide.schema_history.catalog import tables as catalog
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.errors import UnparsedDdl as UnparsedStatement
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.topics.filters import Patterns, Selection, TableFilter
 from rowtide.topics.naming import StandardNaming

@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 
 from rowtide.schema_history.ddl.lexer import VARIABLE, WORD, Dialect, tokenize
-from rowtide.schema_history.errors import UnparsedDdl
+from rowtide.schema_history.errors import UnparsedStatement
 from rowtide.schema_history.server.query_event import Flavor
 
 _DIALECT = Dialect(Flavor.MYSQL, 80400, 0)
@@ -17,7 +17,7 @@ def kinds(sql: str) -> list[tuple[str, str]]:
     """The kinds and values of the tokens, without the last; none if a character is not valid."""
     try:
         return [(token.kind, token.value) for token in tokenize(sql, _DIALECT)[:-1]]
-    except UnparsedDdl:
+    except UnparsedStatement:
         return []
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rowtide.schema_history.ddl.expressions import canonical
 from rowtide.schema_history.ddl.lexer import Dialect
-from rowtide.schema_history.errors import InconsistentDdl, SchemaHistoryError, UnparsedDdl
+from rowtide.schema_history.errors import InconsistentDdl, SchemaHistoryError, UnparsedStatement
 from rowtide.schema_history.server.query_event import Flavor
 from tests.support.ddl.made_tables import column, made
 
@@ -31,7 +31,7 @@ def test_conditions_are_joined_to_one_list(written: str, expected: str) -> None:
     [f"INT({DIGITS})", f"VARCHAR({DIGITS})", f"DATETIME({DIGITS})", f"DECIMAL(10,{DIGITS})", f"BLOB({DIGITS})"],
 )
 def test_a_length_that_no_server_accepts_is_not_parsed(flavor: Flavor, definition: str) -> None:
-    with pytest.raises(UnparsedDdl, match="a number of at most 20 digits"):
+    with pytest.raises(UnparsedStatement, match="a number of at most 20 digits"):
         made(flavor, f"CREATE TABLE t (a {definition})")
 
 
