@@ -79,7 +79,7 @@ class CommitPolicy:
         return in_transaction and self.by_poll and (unread == 0 or age_s >= _LONGEST_POLL_S)
 
 
-class Sent(NamedTuple):
+class SentRecords(NamedTuple):
     """Records that were given to the sink together.
 
     Attributes:
@@ -131,7 +131,7 @@ class Delivery:
         fitting: Callable[[Sequence[Batch]], Sequence[Batch]] = lambda batches: batches,
         on_failure: Callable[[BaseException], None] = lambda _failure: None,
         on_delivered: Callable[[int], None] | None = None,
-        on_acknowledged: Callable[[Sent, float], None] | None = None,
+        on_acknowledged: Callable[[SentRecords, float], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         name: str = "rowtide",
@@ -156,7 +156,7 @@ class Delivery:
         self._pending_ts_ms = 0
         self._pending_since = 0.0
         self._sequence = INIT_SEQUENCE
-        self._sent: deque[Sent] = deque()  # what the sink has not acknowledged
+        self._sent: deque[SentRecords] = deque()  # what the sink has not acknowledged
         self._messages_sent = self._messages_acked = 0
         self._in_snapshot = False
         self._in_transaction = False
@@ -337,7 +337,9 @@ class Delivery:
         if self._pending is None:
             self._pending_since = self._clock()
         self._sequence = taken.sequence
-        self._sent.append(Sent(taken.sequence, self._messages_sent, records, size, topics, last.offset, ts_ms, taken_s))
+        self._sent.append(
+            SentRecords(taken.sequence, self._messages_sent, records, size, topics, last.offset, ts_ms, taken_s)
+        )
         if self._in_snapshot and last.offset.snapshot is None:
             self._pending_since = float("-inf")  # store it immediately: without it, a restart repeats the snapshot
         self._in_snapshot = last.offset.snapshot is not None

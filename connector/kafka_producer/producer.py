@@ -42,7 +42,7 @@ _HAS_TRANSACTION = (State.OPEN, State.COMMITTING)
 _NO_ROOM = "there was no space for more messages"
 
 
-class Brokers(Protocol):
+class RequestSender(Protocol):
     """Sends requests to brokers; see :class:`..brokers.Brokers`."""
 
     def send(self, outgoing: Outgoing) -> None: ...
@@ -62,7 +62,7 @@ class Producer:
     def __init__(
         self,
         settings: ProducerSettings,
-        brokers: Callable[[Callable[[Outgoing, Result], None]], Brokers],
+        brokers: Callable[[Callable[[Outgoing, Result], None]], RequestSender],
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:

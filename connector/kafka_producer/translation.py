@@ -123,7 +123,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
         case messages.GetMetadata(), cluster.MetadataAnswer():
             return messages.Metadata({name: _topic(topic) for topic in received.topics if (name := topic.name)})
         case messages.InitProducerId(), transactions.InitProducerIdAnswer():
-            producer = messages.Producer(received.producer_id, received.producer_epoch)
+            producer = messages.ProducerIdentity(received.producer_id, received.producer_epoch)
             return messages.InitProducerIdAnswer(
                 received.error,
                 producer,
@@ -145,7 +145,7 @@ def answer(sent: messages.Request, received: Any, versions: BrokerVersions) -> m
             )
         case messages.EndTxn(), transactions.EndTxnAnswer():
             has_next = received.producer_id >= 0
-            following = messages.Producer(received.producer_id, received.producer_epoch) if has_next else None
+            following = messages.ProducerIdentity(received.producer_id, received.producer_epoch) if has_next else None
             return messages.EndTxnAnswer(received.error, following)
     raise MalformedAnswer(f"{type(received).__name__} is not the response to {type(sent).__name__}")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.delivery_loop import Sent
+from rowtide.connector.delivery.delivery_loop import SentRecords
 from rowtide.connector.errors import ConnectorError
 from rowtide.envelope.table import TableSchema
 from rowtide.errors import needs_package
@@ -26,7 +26,7 @@ class Tracing:
         flush: sends the rest; returns after at most two seconds.
     """
 
-    acknowledged: Callable[[Sent, float], None] | None = None
+    acknowledged: Callable[[SentRecords, float], None] | None = None
     flush: Callable[[], None] = lambda: None
 
 

@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, set_span_in_context
 
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
-from rowtide.connector.delivery.delivery_loop import Sent
+from rowtide.connector.delivery.delivery_loop import SentRecords
 from rowtide.connector.telemetry.exporters import Outages, exports, silence
 
 _FLUSH_S = 2.0
@@ -92,7 +92,7 @@ class Spans:
             "server.port": config.database.port,
         }
 
-    def acknowledged(self, sent: Sent, at_s: float) -> None:
+    def acknowledged(self, sent: SentRecords, at_s: float) -> None:
         """Make the spans of records that the sink has acknowledged.
 
         Args:

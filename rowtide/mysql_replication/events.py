@@ -28,7 +28,7 @@ from rowtide.connector.errors import ProtocolError
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import PreviousGtids, Query, Rows, RowsKind, RowsQuery, TableMap
 from rowtide.connector.protocol.events.query_status import QueryStatus
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import HEADER, HEADER_LENGTH, EventType
 from rowtide.connector.rows.column_kinds import column_kind
 from rowtide.mysql_replication.rows import EventRows
@@ -417,8 +417,8 @@ def _column(mapped: MappedColumn, column: model.Column, table: model.Table, dbms
         charset_id=None,
         character_set_name=encoding,
         collation_name=collation,
-        enum_values=["", *column.labels] if mapped.type == ColumnType.ENUM else None,
-        set_values=list(column.labels) if mapped.type == ColumnType.SET else None,
+        enum_values=["", *column.labels] if mapped.type == BinlogType.ENUM else None,
+        set_values=list(column.labels) if mapped.type == BinlogType.SET else None,
         visibility=bool(mapped.visible),
         **_sizes(mapped),
     )
@@ -428,17 +428,17 @@ def _sizes(mapped: MappedColumn) -> dict[str, int]:
     """Return the attributes of a column's size, by its type."""
     metadata = mapped.metadata
     match mapped.type:
-        case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:
+        case BinlogType.VARCHAR | BinlogType.VAR_STRING | BinlogType.STRING:
             return {"max_length": metadata}
-        case ColumnType.FLOAT | ColumnType.DOUBLE | ColumnType.ENUM | ColumnType.SET:
+        case BinlogType.FLOAT | BinlogType.DOUBLE | BinlogType.ENUM | BinlogType.SET:
             return {"size": metadata}
-        case ColumnType.TIMESTAMP2 | ColumnType.DATETIME2 | ColumnType.TIME2:
+        case BinlogType.TIMESTAMP2 | BinlogType.DATETIME2 | BinlogType.TIME2:
             return {"fsp": metadata}
-        case ColumnType.BLOB | ColumnType.GEOMETRY | ColumnType.JSON:
+        case BinlogType.BLOB | BinlogType.GEOMETRY | BinlogType.JSON:
             return {"length_size": metadata}
-        case ColumnType.NEWDECIMAL:
+        case BinlogType.NEWDECIMAL:
             return {"precision": metadata >> 8, "decimals": metadata & 255}
-        case ColumnType.BIT:
+        case BinlogType.BIT:
             return {"bits": metadata, "bytes": (metadata + 7) // 8}
         case _:
             return {}

@@ -15,7 +15,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline.captured_tables import CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventHeader
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
@@ -33,8 +33,8 @@ COLUMNS = (
 MAPPED = tuple(
     MappedColumn(code, metadata, nullable)
     for code, metadata, nullable in (
-        (ColumnType.LONGLONG, 0, False), (ColumnType.VARCHAR, 400, True), (ColumnType.NEWDECIMAL, 10 << 8 | 2, True),
-        (ColumnType.DATETIME2, 3, True), (ColumnType.LONG, 0, False), (ColumnType.BLOB, 2, True),
+        (BinlogType.LONGLONG, 0, False), (BinlogType.VARCHAR, 400, True), (BinlogType.NEWDECIMAL, 10 << 8 | 2, True),
+        (BinlogType.DATETIME2, 3, True), (BinlogType.LONG, 0, False), (BinlogType.BLOB, 2, True),
     )
 )  # fmt: skip
 ROW = b"\x2e" + bytes(12)

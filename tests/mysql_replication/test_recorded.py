@@ -15,7 +15,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, RowsEvent, TableMapEve
 from rowtide.connector.errors import ProtocolError, UnknownTable
 from rowtide.connector.protocol import events
 from rowtide.connector.protocol.binlog_file import binlog_packets
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import ROWS_TYPES, EventHeader, EventType
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
@@ -189,7 +189,7 @@ def test_a_frozen_schema_has_each_table_id_once() -> None:
 
 
 def test_a_table_without_a_structure_is_an_error_with_its_place() -> None:
-    structure = TableStructure("shop", "orders", (MappedColumn(ColumnType.LONG, 0, nullable=False),))
+    structure = TableStructure("shop", "orders", (MappedColumn(BinlogType.LONG, 0, nullable=False),))
     structures = recorded_reader(Case("transactions"))._structures
     with pytest.raises(UnknownTable, match=r"rows of table shop.orders,.* schema_history .*\(at binlog\.000001:4\)"):
         structures.rows(structure, SourcePosition("binlog.000001", 4))

@@ -11,7 +11,7 @@ from rowtide.connector.kafka_producer.machine.backoff import Backoff, Retry
 from rowtide.connector.kafka_producer.machine.codes import METADATA, Reaction
 from rowtide.connector.kafka_producer.machine.failures import (
     Failure,
-    Problem,
+    RetriedProblem,
     by_reaction,
     reason,
     topic_rejected,
@@ -59,7 +59,7 @@ class Cluster:
         problem: receives errors that are retried.
     """
 
-    def __init__(self, backoff: Backoff, max_age_s: float, missing_after_s: float, problem: Problem) -> None:
+    def __init__(self, backoff: Backoff, max_age_s: float, missing_after_s: float, problem: RetriedProblem) -> None:
         self._problem = problem
         self._topics: dict[str, _Topic] = {}
         self._retry = Retry(backoff)

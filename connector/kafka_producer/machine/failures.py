@@ -33,7 +33,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Problem:
+class RetriedProblem:
     """The last error that was retried, for the status of the connector.
 
     Attributes:

@@ -15,14 +15,14 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
-class Producer(NamedTuple):
+class ProducerIdentity(NamedTuple):
     """A producer's identity. Sequence numbers start at 0 with every new id or epoch."""
 
     producer_id: int
     epoch: int
 
 
-NO_PRODUCER = Producer(-1, -1)
+NO_PRODUCER = ProducerIdentity(-1, -1)
 
 
 class Batch(Protocol):
@@ -74,7 +74,7 @@ class InitProducerId(NamedTuple):
 
     transactional_id: str
     timeout_ms: int
-    current: Producer | None = None
+    current: ProducerIdentity | None = None
 
 
 class FindCoordinator(NamedTuple):
@@ -93,7 +93,7 @@ class AddPartitionsToTxn(NamedTuple):
     """Add partitions to the open transaction (transactions of version 1)."""
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerIdentity
     partitions: tuple[TopicPartition, ...]
 
 
@@ -108,7 +108,7 @@ class EndTxn(NamedTuple):
     """
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerIdentity
     commit: bool
     implicit: bool = False
 
@@ -173,7 +173,7 @@ class InitProducerIdAnswer(NamedTuple):
     """
 
     error: int
-    producer: Producer = NO_PRODUCER
+    producer: ProducerIdentity = NO_PRODUCER
     transactions_v2: bool = False
     raises_epochs: bool = True
 
@@ -234,7 +234,7 @@ class EndTxnAnswer(NamedTuple):
     """
 
     error: int
-    producer: Producer | None = None
+    producer: ProducerIdentity | None = None
 
 
 class ProducedBatch(NamedTuple):

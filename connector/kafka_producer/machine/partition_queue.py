@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from rowtide.connector.kafka_producer.machine.backoff import Backoff, Retry
-from rowtide.connector.kafka_producer.machine.messages import Batch, Producer, TopicPartition
+from rowtide.connector.kafka_producer.machine.messages import Batch, ProducerIdentity, TopicPartition
 
 _SEQUENCES = 1 << 31
 """Sequence numbers wrap around to 0 after 2^31 - 1."""
@@ -51,7 +51,7 @@ class PartitionQueue:
         self.in_flight = False
         self.retry = Retry(backoff)
         self._pending: deque[_Pending] = deque()
-        self._producer: Producer | None = None
+        self._producer: ProducerIdentity | None = None
         self._next_sequence = 0
         self._last_offset = -1
 
@@ -83,7 +83,7 @@ class PartitionQueue:
         """Queue a batch after all others."""
         self._pending.append(_Pending(batch, now))
 
-    def send(self, producer: Producer, *, transactional: bool) -> bytes | memoryview:
+    def send(self, producer: ProducerIdentity, *, transactional: bool) -> bytes | memoryview:
         """Return the bytes of the first batch, which is in flight from now on."""
         head = self._pending[0]
         if head.sequence < 0:

@@ -24,7 +24,7 @@ from rowtide.connector.kafka_producer.machine.cluster import Cluster
 from rowtide.connector.kafka_producer.machine.codes import PRODUCE, Reaction
 from rowtide.connector.kafka_producer.machine.failures import (
     Failure,
-    Problem,
+    RetriedProblem,
     batch_rejected,
     by_reaction,
     expired,
@@ -105,7 +105,7 @@ class Sender:
 
     def __init__(self, settings: SenderSettings) -> None:
         self.failure: Failure | None = None
-        self.problem = Problem()
+        self.problem = RetriedProblem()
         self.waiting = 0
         self._settings = settings
         self._transactions = Transactions(

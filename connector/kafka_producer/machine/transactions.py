@@ -22,7 +22,7 @@ from rowtide.connector.kafka_producer.machine.backoff import Backoff, Retry
 from rowtide.connector.kafka_producer.machine.codes import COORDINATION, Reaction
 from rowtide.connector.kafka_producer.machine.failures import (
     Failure,
-    Problem,
+    RetriedProblem,
     by_reaction,
     reason,
     unusable,
@@ -37,7 +37,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
     FindCoordinatorAnswer,
     InitProducerId,
     InitProducerIdAnswer,
-    Producer,
+    ProducerIdentity,
     Request,
     TopicPartition,
 )
@@ -107,9 +107,9 @@ class Transactions:
         implicit: whether brokers add partitions to the transaction themselves (version 2).
     """
 
-    def __init__(self, transactional_id: str, timeout_ms: int, backoff: Backoff, problem: Problem) -> None:
+    def __init__(self, transactional_id: str, timeout_ms: int, backoff: Backoff, problem: RetriedProblem) -> None:
         self.state = State.NEW
-        self.producer: Producer | None = None
+        self.producer: ProducerIdentity | None = None
         self.implicit = False
         self._problem = problem
         self._id = transactional_id

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowtide.connector.protocol import charset
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.schema_history.model import Column, Extra, Table
 from rowtide.schema_history.server.charsets import charset_name, max_bytes
 from rowtide.schema_history.structure.type_names import BINARY_TYPES, SPATIAL, TEXTS
@@ -19,28 +19,28 @@ Layout = tuple[int, int]
 """A binlog type and its metadata, as in ``MappedColumn``."""
 
 _INTEGERS = {
-    "tinyint": ColumnType.TINY,
-    "smallint": ColumnType.SHORT,
-    "mediumint": ColumnType.INT24,
-    "int": ColumnType.LONG,
-    "bigint": ColumnType.LONGLONG,
+    "tinyint": BinlogType.TINY,
+    "smallint": BinlogType.SHORT,
+    "mediumint": BinlogType.INT24,
+    "int": BinlogType.LONG,
+    "bigint": BinlogType.LONGLONG,
 }
 _SIGNED = frozenset({*_INTEGERS, "decimal", "float", "double"})
 _FIXED: dict[str, frozenset[Layout]] = {
     **{name: frozenset({(int(code), 0)}) for name, code in _INTEGERS.items()},
-    "float": frozenset({(ColumnType.FLOAT, 4)}),
-    "double": frozenset({(ColumnType.DOUBLE, 8)}),
-    "year": frozenset({(ColumnType.YEAR, 0)}),
-    "date": frozenset({(ColumnType.DATE, 0), (ColumnType.NEWDATE, 0)}),
-    "json": frozenset({(ColumnType.JSON, 4)}),
-    "uuid": frozenset({(ColumnType.STRING, 16)}),
-    "inet6": frozenset({(ColumnType.STRING, 16)}),
-    "inet4": frozenset({(ColumnType.STRING, 4)}),
+    "float": frozenset({(BinlogType.FLOAT, 4)}),
+    "double": frozenset({(BinlogType.DOUBLE, 8)}),
+    "year": frozenset({(BinlogType.YEAR, 0)}),
+    "date": frozenset({(BinlogType.DATE, 0), (BinlogType.NEWDATE, 0)}),
+    "json": frozenset({(BinlogType.JSON, 4)}),
+    "uuid": frozenset({(BinlogType.STRING, 16)}),
+    "inet6": frozenset({(BinlogType.STRING, 16)}),
+    "inet4": frozenset({(BinlogType.STRING, 4)}),
 }
 _TEMPORAL = {
-    "time": (ColumnType.TIME2, ColumnType.TIME),
-    "datetime": (ColumnType.DATETIME2, ColumnType.DATETIME),
-    "timestamp": (ColumnType.TIMESTAMP2, ColumnType.TIMESTAMP),
+    "time": (BinlogType.TIME2, BinlogType.TIME),
+    "datetime": (BinlogType.DATETIME2, BinlogType.DATETIME),
+    "timestamp": (BinlogType.TIMESTAMP2, BinlogType.TIMESTAMP),
 }
 """The current type, and that of tables from before MySQL 5.6.4 (or ``mysql56_temporal_format=OFF``)."""
 _LENGTH_BYTES = {"tiny": 1, "": 2, "medium": 3, "long": 4}
@@ -109,7 +109,7 @@ def _decodes_correctly(event: MappedColumn, column: Column, layouts: frozenset[L
 
     Or FLOAT instead of DOUBLE: a schema history does not show which of them REAL was in its session.
     """
-    if column.data_type == "double" and event.type == ColumnType.FLOAT:
+    if column.data_type == "double" and event.type == BinlogType.FLOAT:
         return True
     texts = column.charset is None or event.collation is not None
     return texts and column.data_type in _LENGTHS and any(code == event.type for code, _ in layouts)
@@ -170,9 +170,9 @@ def expected_layouts(column: Column) -> frozenset[Layout] | None:
         now, before = _TEMPORAL[name]
         return frozenset({(now, column.fsp), (before, 0)})
     if name in SPATIAL:
-        return frozenset({(ColumnType.GEOMETRY, 4)})
+        return frozenset({(BinlogType.GEOMETRY, 4)})
     if blob := _BLOB.fullmatch(name):
-        code = ColumnType.MARIADB_BLOB_COMPRESSED if column.compressed else ColumnType.BLOB
+        code = BinlogType.MARIADB_BLOB_COMPRESSED if column.compressed else BinlogType.BLOB
         return frozenset({(code, _LENGTH_BYTES[blob[1]])})
     if name in {"enum", "set"}:
         return frozenset({_labelled(name, len(column.labels))})
@@ -182,36 +182,36 @@ def expected_layouts(column: Column) -> frozenset[Layout] | None:
 
 def _labelled(name: str, count: int) -> Layout:
     if name == "enum":
-        return ColumnType.ENUM, 1 if count < 256 else 2
+        return BinlogType.ENUM, 1 if count < 256 else 2
     size = (count + 7) // 8
-    return ColumnType.SET, 8 if size > 4 else size
+    return BinlogType.SET, 8 if size > 4 else size
 
 
 def _sized(column: Column, size: int, scale: int) -> frozenset[Layout] | None:
     """Return the layouts of types with a size in parentheses."""
     name = column.data_type
     if name == "decimal":
-        return frozenset({(ColumnType.NEWDECIMAL, size << 8 | scale)})
+        return frozenset({(BinlogType.NEWDECIMAL, size << 8 | scale)})
     if name == "bit":
-        return frozenset({(ColumnType.BIT, size)})
+        return frozenset({(BinlogType.BIT, size)})
     if name == "vector":
-        return frozenset({(ColumnType.VECTOR, 4), (ColumnType.VARCHAR, 4 * size)})
+        return frozenset({(BinlogType.VECTOR, 4), (BinlogType.VARCHAR, 4 * size)})
     octets = size * (max_bytes(charset_name(column.charset)) if column.charset else 1)
     if name in {"char", "binary"}:
-        return frozenset({(ColumnType.STRING, octets)})
+        return frozenset({(BinlogType.STRING, octets)})
     if name in {"varchar", "varbinary"}:
         if column.compressed:
-            return frozenset({(ColumnType.MARIADB_VARCHAR_COMPRESSED, octets + 1)})
-        return frozenset({(ColumnType.VARCHAR, octets), (ColumnType.VAR_STRING, octets)})
+            return frozenset({(BinlogType.MARIADB_VARCHAR_COMPRESSED, octets + 1)})
+        return frozenset({(BinlogType.VARCHAR, octets), (BinlogType.VAR_STRING, octets)})
     return None
 
 
 def layout_text(code: int, metadata: int) -> str:
     """Return a binlog type for messages: ``LONG``, ``VARCHAR(80)``."""
-    name = ColumnType(code).name
-    if code == ColumnType.NEWDECIMAL:
+    name = BinlogType(code).name
+    if code == BinlogType.NEWDECIMAL:
         return f"{name}({metadata >> 8},{metadata & 255})"
-    if not metadata or code in {ColumnType.FLOAT, ColumnType.DOUBLE}:
+    if not metadata or code in {BinlogType.FLOAT, BinlogType.DOUBLE}:
         return name
     return f"{name}({metadata})"
 

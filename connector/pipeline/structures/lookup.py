@@ -14,7 +14,7 @@ from typing import Protocol
 from rowtide.connector.errors import ColumnCountMismatch, ProtocolError, SchemaError, StructureUncertain, UnknownTable
 from rowtide.connector.pipeline.structures.comparison import contradictions, structure_text, table_text
 from rowtide.connector.pipeline.structures.repair import Repair, repair_from_statement, repair_from_table_map
-from rowtide.connector.protocol.events.table_structure import ColumnType, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, TableStructure
 from rowtide.connector.records.batch import HistoryEntry
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.codecs.recently_used import RecentlyUsed
@@ -180,7 +180,7 @@ def with_row_hashes(table: Table, structure: TableStructure) -> Table:
     if count == len(table.hidden) - len(others) or not 0 <= count <= sum(index.hashed for index in table.indexes):
         return table
     hidden = structure.columns[len(structure.columns) - count :]
-    if any(c.type != ColumnType.LONGLONG or not (c.name or ROW_HASH).startswith(ROW_HASH) for c in hidden):
+    if any(c.type != BinlogType.LONGLONG or not (c.name or ROW_HASH).startswith(ROW_HASH) for c in hidden):
         return table
     return replace(table, hidden=others + row_hashes(count))
 

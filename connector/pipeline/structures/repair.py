@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from rowtide.connector.pipeline.structures.comparison import labels
 from rowtide.connector.protocol import charset
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Column, Table
@@ -25,19 +25,19 @@ from rowtide.schema_history.structure.type_names import NUMBERS
 _BINARY = 63
 _HASH = "DB_ROW_HASH_"
 _PLAIN = {
-    ColumnType.TINY: "tinyint",
-    ColumnType.SHORT: "smallint",
-    ColumnType.INT24: "mediumint",
-    ColumnType.LONG: "int",
-    ColumnType.LONGLONG: "bigint",
-    ColumnType.FLOAT: "float",
-    ColumnType.DOUBLE: "double",
-    ColumnType.YEAR: "year",
-    ColumnType.DATE: "date",
-    ColumnType.NEWDATE: "date",
-    ColumnType.JSON: "json",
+    BinlogType.TINY: "tinyint",
+    BinlogType.SHORT: "smallint",
+    BinlogType.INT24: "mediumint",
+    BinlogType.LONG: "int",
+    BinlogType.LONGLONG: "bigint",
+    BinlogType.FLOAT: "float",
+    BinlogType.DOUBLE: "double",
+    BinlogType.YEAR: "year",
+    BinlogType.DATE: "date",
+    BinlogType.NEWDATE: "date",
+    BinlogType.JSON: "json",
 }
-_FRACTIONAL = {ColumnType.TIME2: "time", ColumnType.DATETIME2: "datetime", ColumnType.TIMESTAMP2: "timestamp"}
+_FRACTIONAL = {BinlogType.TIME2: "time", BinlogType.DATETIME2: "datetime", BinlogType.TIMESTAMP2: "timestamp"}
 _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _SHAPES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
            "geometrycollection")  # fmt: skip
@@ -154,7 +154,7 @@ def _refuse_versioned(structure: TableStructure, known: Table | None, server: Se
     if (
         server.flavor is Flavor.MARIADB
         and [(column.name or "").lower() for column in last] == ["row_start", "row_end"]
-        and all(column.type in (ColumnType.TIMESTAMP2, ColumnType.LONGLONG) and not column.nullable for column in last)
+        and all(column.type in (BinlogType.TIMESTAMP2, BinlogType.LONGLONG) and not column.nullable for column in last)
         and (known is None or not any(column.row for column in known.row_columns))
     ):
         raise ValueError("its columns row_start and row_end may be hidden ones of a system-versioned table")
@@ -190,30 +190,30 @@ def _definition(column: MappedColumn, server: Server) -> str:
 
 
 def _type(column: MappedColumn) -> str:
-    kind, size = ColumnType(column.type), column.metadata
+    kind, size = BinlogType(column.type), column.metadata
     binary = column.collation == _BINARY
     if kind in _PLAIN:
         return _PLAIN[kind]
     if kind in _FRACTIONAL:
         return f"{_FRACTIONAL[kind]}({size})" if size else _FRACTIONAL[kind]
-    if kind is ColumnType.NEWDECIMAL:
+    if kind is BinlogType.NEWDECIMAL:
         return f"decimal({size >> 8},{size & 255})"
-    if kind is ColumnType.BIT:
+    if kind is BinlogType.BIT:
         return f"bit({size})"
-    if kind is ColumnType.VECTOR:
+    if kind is BinlogType.VECTOR:
         return f"vector({column.dimensions})"
-    if kind is ColumnType.GEOMETRY:
+    if kind is BinlogType.GEOMETRY:
         shape = column.geometry_type or 0
         if shape >= len(_SHAPES):
             raise ValueError(f"column {column.name} has the unknown geometry type {shape}")
         return _SHAPES[shape]
-    if kind in (ColumnType.ENUM, ColumnType.SET) and column.values is not None:
+    if kind in (BinlogType.ENUM, BinlogType.SET) and column.values is not None:
         return f"{kind.name.lower()}({','.join(map(quoted_text, labels(column, column.values)))})"
-    if kind in (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED):
+    if kind in (BinlogType.VARCHAR, BinlogType.VAR_STRING, BinlogType.MARIADB_VARCHAR_COMPRESSED):
         return f"varbinary({size})" if binary else f"varchar({_characters(column)})"
-    if kind is ColumnType.STRING:
+    if kind is BinlogType.STRING:
         return f"binary({size})" if binary else f"char({_characters(column)})"
-    if kind in (ColumnType.BLOB, ColumnType.MARIADB_BLOB_COMPRESSED):
+    if kind in (BinlogType.BLOB, BinlogType.MARIADB_BLOB_COMPRESSED):
         return f"{_SIZES[size]}{'blob' if binary else 'text'}"
     raise ValueError(f"column {column.name} has the binlog type {column.type}, which matches no column type")
 

@@ -7,7 +7,7 @@ from struct import Struct
 from rowtide.connector.errors import RemoteProtocolError, UnsupportedEvent
 from rowtide.connector.protocol.byte_reader import ByteReader
 from rowtide.connector.protocol.events.classes import TableMap
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventHeader
 
 _ID_LOW_HIGH_FLAGS = Struct("<IHH")
@@ -16,32 +16,32 @@ _CACHED_COLUMNS = 100_000
 
 _ONE_BYTE = frozenset(
     {
-        ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB,
-        ColumnType.BLOB, ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECTOR, ColumnType.TIMESTAMP2,
-        ColumnType.DATETIME2, ColumnType.TIME2, ColumnType.MARIADB_BLOB_COMPRESSED,
+        BinlogType.FLOAT, BinlogType.DOUBLE, BinlogType.TINY_BLOB, BinlogType.MEDIUM_BLOB, BinlogType.LONG_BLOB,
+        BinlogType.BLOB, BinlogType.JSON, BinlogType.GEOMETRY, BinlogType.VECTOR, BinlogType.TIMESTAMP2,
+        BinlogType.DATETIME2, BinlogType.TIME2, BinlogType.MARIADB_BLOB_COMPRESSED,
     }
 )  # fmt: skip
 _BLOBS = _ONE_BYTE - {
-    ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.TIMESTAMP2, ColumnType.DATETIME2, ColumnType.TIME2,
+    BinlogType.FLOAT, BinlogType.DOUBLE, BinlogType.TIMESTAMP2, BinlogType.DATETIME2, BinlogType.TIME2,
 }  # fmt: skip
-_TWO_BYTES_REVERSED = frozenset({ColumnType.STRING, ColumnType.ENUM, ColumnType.SET, ColumnType.NEWDECIMAL})
-_TWO_BYTES = frozenset({ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.MARIADB_VARCHAR_COMPRESSED})
-_KNOWN = frozenset(ColumnType)
+_TWO_BYTES_REVERSED = frozenset({BinlogType.STRING, BinlogType.ENUM, BinlogType.SET, BinlogType.NEWDECIMAL})
+_TWO_BYTES = frozenset({BinlogType.VARCHAR, BinlogType.VAR_STRING, BinlogType.MARIADB_VARCHAR_COMPRESSED})
+_KNOWN = frozenset(BinlogType)
 
 _NUMERIC = frozenset(
     {
-        ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG,
-        ColumnType.NEWDECIMAL, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.YEAR,
+        BinlogType.TINY, BinlogType.SHORT, BinlogType.INT24, BinlogType.LONG, BinlogType.LONGLONG,
+        BinlogType.NEWDECIMAL, BinlogType.FLOAT, BinlogType.DOUBLE, BinlogType.YEAR,
     }
 )  # fmt: skip
 _CHARACTER = frozenset(
     {
-        ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR, ColumnType.BLOB, ColumnType.TINY_BLOB,
-        ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.MARIADB_BLOB_COMPRESSED,
-        ColumnType.MARIADB_VARCHAR_COMPRESSED, ColumnType.VECTOR,
+        BinlogType.STRING, BinlogType.VAR_STRING, BinlogType.VARCHAR, BinlogType.BLOB, BinlogType.TINY_BLOB,
+        BinlogType.MEDIUM_BLOB, BinlogType.LONG_BLOB, BinlogType.MARIADB_BLOB_COMPRESSED,
+        BinlogType.MARIADB_VARCHAR_COMPRESSED, BinlogType.VECTOR,
     }
 )  # fmt: skip
-_ENUM_AND_SET = frozenset({ColumnType.ENUM, ColumnType.SET})
+_ENUM_AND_SET = frozenset({BinlogType.ENUM, BinlogType.SET})
 
 
 class TableMapParser:
@@ -117,19 +117,19 @@ def _read_metadata(reader: ByteReader, code: int) -> tuple[int, int]:
         return code, reader.uint(2)
     if code in _TWO_BYTES_REVERSED:
         high, low = reader.take(2)
-        if code == ColumnType.NEWDECIMAL:
+        if code == BinlogType.NEWDECIMAL:
             return code, high << 8 | low
         if high & 0x30 != 0x30:  # bits 8 and 9 of the length of a long CHAR, inverted, since 5.1
             return high | 0x30, low | ((high & 0x30) ^ 0x30) << 4
         return high or code, low
-    if code == ColumnType.BIT:
+    if code == BinlogType.BIT:
         bits, size = reader.take(2)
         return code, size * 8 + bits
-    if code == ColumnType.TYPED_ARRAY:
+    if code == BinlogType.TYPED_ARRAY:
         element = reader.uint(1)
-        if element == ColumnType.VARCHAR:
+        if element == BinlogType.VARCHAR:
             return code, element << 24 | reader.uint(3)
-        if element == ColumnType.TYPED_ARRAY:
+        if element == BinlogType.TYPED_ARRAY:
             raise RemoteProtocolError("the type metadata of an array says that its elements are arrays")
         return code, element << 24 | _read_metadata(reader, element)[1]
     return code, 0
@@ -173,7 +173,7 @@ class _Optional:
     def __init__(self, structure: TableStructure, mariadb: bool) -> None:
         self.structure = structure
         self.fields: list[dict[str, object]] = [{} for _ in structure.columns]
-        character = _CHARACTER | {ColumnType.GEOMETRY} if mariadb else _CHARACTER
+        character = _CHARACTER | {BinlogType.GEOMETRY} if mariadb else _CHARACTER
         self.numeric = self._of(_NUMERIC)
         self.character = self._of(character)
         self.enum_and_set = self._of(_ENUM_AND_SET)
@@ -217,15 +217,15 @@ _FIELDS: dict[int, Callable[[_Optional, ByteReader], None]] = {
     2: lambda o, r: o.put_default(r, o.character),
     3: lambda o, r: o.put("collation", o.character, _numbers(r)),
     4: lambda o, r: o.put("name", o.all(), _names(r)),
-    5: lambda o, r: o.put("values", o.typed(ColumnType.SET), _strings(r)),
-    6: lambda o, r: o.put("values", o.typed(ColumnType.ENUM), _strings(r)),
-    7: lambda o, r: o.put("geometry_type", o.typed(ColumnType.GEOMETRY), _numbers(r)),
+    5: lambda o, r: o.put("values", o.typed(BinlogType.SET), _strings(r)),
+    6: lambda o, r: o.put("values", o.typed(BinlogType.ENUM), _strings(r)),
+    7: lambda o, r: o.put("geometry_type", o.typed(BinlogType.GEOMETRY), _numbers(r)),
     8: lambda o, r: o.put_key((index, 0) for index in _numbers(r)),
     9: lambda o, r: o.put_key(_pairs(r)),
     10: lambda o, r: o.put_default(r, o.enum_and_set),
     11: lambda o, r: o.put("collation", o.enum_and_set, _numbers(r)),
     12: lambda o, r: o.put("visible", o.all(), _bits(r.rest()), padded=True),
-    13: lambda o, r: o.put("dimensions", o.typed(ColumnType.VECTOR), _numbers(r)),
+    13: lambda o, r: o.put("dimensions", o.typed(BinlogType.VECTOR), _numbers(r)),
 }
 """SIGNEDNESS, DEFAULT_CHARSET, COLUMN_CHARSET, COLUMN_NAME, SET_STR_VALUE, ENUM_STR_VALUE, GEOMETRY_TYPE,
 SIMPLE_PRIMARY_KEY, PRIMARY_KEY_WITH_PREFIX, ENUM_AND_SET_DEFAULT_CHARSET, ENUM_AND_SET_COLUMN_CHARSET,

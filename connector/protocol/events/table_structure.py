@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 
-class ColumnType(IntEnum):
+class BinlogType(IntEnum):
     """Type codes in the binlog: MySQL's ``enum_field_types`` and MariaDB's additions."""
 
     DECIMAL = 0
@@ -49,7 +49,7 @@ class MappedColumn:
     """One column of a table map. Attributes that need ``binlog_row_metadata=FULL`` are ``None`` without it.
 
     Attributes:
-        type: see `ColumnType`; ENUM or SET, where the event has STRING.
+        type: see `BinlogType`; ENUM or SET, where the event has STRING.
         metadata: by type: VARCHAR, STRING: maximum bytes; ENUM, SET, FLOAT, DOUBLE: bytes of a value; NEWDECIMAL:
             precision * 256 + scale; BIT: number of bits; BLOB, JSON, GEOMETRY, VECTOR and similar types: bytes of the
             length prefix of a value; TIMESTAMP2, DATETIME2, TIME2: digits of the fraction; TYPED_ARRAY: element

@@ -9,7 +9,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
     Produce,
     ProduceAnswer,
     ProducedBatch,
-    Producer,
+    ProducerIdentity,
     SentBatch,
 )
 from rowtide.connector.kafka_producer.translation import answer, request
@@ -20,7 +20,7 @@ from rowtide.connector.kafka_producer.wire.messages.topic_batches import Stored
 from rowtide.connector.kafka_producer.wire.schema import NEVER
 
 VERSIONS = BrokerVersions({}, {})
-PRODUCER = Producer(7, 3)
+PRODUCER = ProducerIdentity(7, 3)
 BATCH = SentBatch("orders", bytes(range(16)), 0, b"")
 
 

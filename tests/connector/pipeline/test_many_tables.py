@@ -11,7 +11,7 @@ from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.pipeline import captured_tables
 from rowtide.connector.pipeline.captured_tables import CapturedTable, CapturedTables
 from rowtide.connector.pipeline.resume_position import Progress
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.records.codecs.builder import Codecs
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import PipelineSettings
@@ -48,8 +48,8 @@ class Connector:
 
     def find(self, name: str, columns: int = 2) -> CapturedTable | None:
         """Find a table for a new TABLE_MAP, as after a reconnect."""
-        column = MappedColumn(ColumnType.LONG, 0, nullable=False)
-        nullable = MappedColumn(ColumnType.LONG, 0, nullable=True)
+        column = MappedColumn(BinlogType.LONG, 0, nullable=False)
+        nullable = MappedColumn(BinlogType.LONG, 0, nullable=True)
         structure = TableStructure("d", name, (column, *[nullable] * (columns - 1)))
         return self.captured.find(structure, Progress(START), lambda: START).table
 

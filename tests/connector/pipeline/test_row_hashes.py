@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rowtide.connector.pipeline.structures.lookup import with_row_hashes
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -19,14 +19,14 @@ def made(*statements: str, flavor: Flavor = Flavor.MARIADB) -> Table:
     return table
 
 
-def hashes(table: Table, *types: ColumnType, names: tuple[str | None, ...] = ()) -> int:
+def hashes(table: Table, *types: BinlogType, names: tuple[str | None, ...] = ()) -> int:
     """The hidden columns that the table has for a TABLE_MAP of these types."""
     named = names or (None,) * len(types)
     columns = tuple(MappedColumn(kind, 0, nullable=True, name=name) for kind, name in zip(types, named, strict=True))
     return len(with_row_hashes(table, TableStructure("d", "t", columns)).hidden)
 
 
-INT, BIGINT = ColumnType.LONG, ColumnType.LONGLONG
+INT, BIGINT = BinlogType.LONG, BinlogType.LONGLONG
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from rowtide_stack.ports import free_port
 
 from rowtide.connector.config import Configuration, from_properties
-from rowtide.connector.delivery.delivery_loop import Sent
+from rowtide.connector.delivery.delivery_loop import SentRecords
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.telemetry import TelemetryError, spans, tracing
 from rowtide.connector.telemetry.exporters import Outages, exports
@@ -21,7 +21,7 @@ from tests.support.network.http_receiver import Receiver, receiver
 from tests.support.processes.worker_process import eventually
 
 OFFSET = SourceOffset("binlog.000007", 1234)
-SENT = Sent(1, 5, 3, 120, ["shop.a", "shop.b"], OFFSET, ts_ms=1_700_000_000_500, taken_s=1.7e9 + 2)
+SENT = SentRecords(1, 5, 3, 120, ["shop.a", "shop.b"], OFFSET, ts_ms=1_700_000_000_500, taken_s=1.7e9 + 2)
 ACKNOWLEDGED = 1.7e9 + 2.25
 OTEL = {"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_SDK_DISABLED"}
 

@@ -25,7 +25,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
     Produce,
     ProduceAnswer,
     ProducedBatch,
-    Producer,
+    ProducerIdentity,
     Request,
     SentBatch,
     TopicMetadata,
@@ -47,8 +47,8 @@ class Topic:
 class Coordinated:
     """The coordinator's entry of the transactional id. ``ended`` is the result of the last transaction."""
 
-    producer: Producer
-    previous: Producer | None = None
+    producer: ProducerIdentity
+    previous: ProducerIdentity | None = None
     partitions: set[TopicPartition] = field(default_factory=set)
     ongoing: bool = False
     ended: bool | None = None
@@ -150,14 +150,14 @@ class SimulatedKafka:
     def _init(self, broker: int | None, request: InitProducerId) -> InitProducerIdAnswer:
         if not request.transactional_id:
             self._next_id += 1
-            return InitProducerIdAnswer(ErrorCode.NONE, Producer(self._next_id, 0))
+            return InitProducerIdAnswer(ErrorCode.NONE, ProducerIdentity(self._next_id, 0))
         error = self._wrong_coordinator(broker, request)
         if error:
             return InitProducerIdAnswer(error)
         current = request.current
         if self.entry is None:
             self._next_id += 1
-            self.entry = Coordinated(Producer(self._next_id, -1))
+            self.entry = Coordinated(ProducerIdentity(self._next_id, -1))
             current = None
         entry = self.entry
         if current is not None and current not in (entry.producer, entry.previous):
@@ -182,7 +182,7 @@ class SimulatedKafka:
             self.entry.producer, self.entry.previous = _raised(self.entry.producer), None
             self._write_markers(commit=False)
 
-    def _add_partitions(self, producer: Producer, partitions: set[TopicPartition], fenced: int) -> int:
+    def _add_partitions(self, producer: ProducerIdentity, partitions: set[TopicPartition], fenced: int) -> int:
         entry = self.entry
         if entry is None or entry.producer.producer_id != producer.producer_id:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
@@ -262,11 +262,11 @@ class SimulatedKafka:
         return ErrorCode.NONE if entry.ongoing and partition in entry.partitions else ErrorCode.INVALID_TXN_STATE
 
 
-def producer_of(batch: SentBatch) -> Producer:
+def producer_of(batch: SentBatch) -> ProducerIdentity:
     """The producer of a batch in a request."""
     producer_id, epoch = bytes(batch.data).decode().strip("[").split(",")[:2]
-    return Producer(int(producer_id), int(epoch))
+    return ProducerIdentity(int(producer_id), int(epoch))
 
 
-def _raised(producer: Producer) -> Producer:
-    return Producer(producer.producer_id, producer.epoch + 1)
+def _raised(producer: ProducerIdentity) -> ProducerIdentity:
+    return ProducerIdentity(producer.producer_id, producer.epoch + 1)

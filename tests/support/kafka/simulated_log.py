@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from rowtide.connector.kafka_producer.machine.messages import Producer
+from rowtide.connector.kafka_producer.machine.messages import ProducerIdentity
 from rowtide.connector.kafka_producer.wire.error_codes import ErrorCode
 
 _REMEMBERED = 5
@@ -50,7 +50,7 @@ class Records:
 class Entry:
     """A batch in the log, or the marker at the end of a transaction."""
 
-    producer: Producer
+    producer: ProducerIdentity
     offset: int
     sequence: int = -1
     transactional: bool = False
@@ -86,7 +86,7 @@ class Log:
     def append(self, data: bytes, *, needs_state: bool, largest: int) -> tuple[int, int]:
         """Store a batch on the leader; returns Kafka's code and the offset."""
         producer_id, epoch, sequence, transactional, records = json.loads(bytes(data))
-        producer, count = Producer(producer_id, epoch), len(records)
+        producer, count = ProducerIdentity(producer_id, epoch), len(records)
         if count > largest:
             return ErrorCode.MESSAGE_TOO_LARGE, -1
         mine = [entry for entry in self.entries if entry.producer.producer_id == producer_id]
@@ -107,7 +107,7 @@ class Log:
         self.entries.append(Entry(producer, offset, sequence, transactional, tuple(records)))
         return ErrorCode.NONE, offset
 
-    def mark(self, producer: Producer, *, commit: bool) -> None:
+    def mark(self, producer: ProducerIdentity, *, commit: bool) -> None:
         """Write the marker at the end of a transaction; it is safe, and with it everything before."""
         self.entries.append(Entry(producer, self.next_offset, commit=commit))
         self.safe = len(self.entries)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 
 from rowtide.connector.kafka_producer.machine.backoff import Backoff
-from rowtide.connector.kafka_producer.machine.messages import Producer, TopicPartition
+from rowtide.connector.kafka_producer.machine.messages import ProducerIdentity, TopicPartition
 from rowtide.connector.kafka_producer.machine.partition_queue import PartitionQueue
 from tests.support.kafka.simulated_log import Records
 
-PRODUCER = Producer(7, 0)
+PRODUCER = ProducerIdentity(7, 0)
 
 
 class Large(Records):
@@ -20,7 +20,7 @@ class Large(Records):
         return 1_000_000_000
 
 
-def sequence(queue: PartitionQueue, producer: Producer = PRODUCER) -> int:
+def sequence(queue: PartitionQueue, producer: ProducerIdentity = PRODUCER) -> int:
     """Send and acknowledge the first batch; returns its sequence number."""
     number = json.loads(bytes(queue.send(producer, transactional=False)))[2]
     assert queue.acknowledge(-1) is not None
@@ -38,7 +38,7 @@ def test_sequence_numbers_start_at_0_with_every_epoch() -> None:
     queue = PartitionQueue(TopicPartition("a", 0), Backoff())
     for _ in range(4):
         queue.add(Records("a", 0, (1, 2)), 0.0)
-    epochs = [Producer(7, 0), Producer(7, 0), Producer(7, 1), Producer(8, 1)]
+    epochs = [ProducerIdentity(7, 0), ProducerIdentity(7, 0), ProducerIdentity(7, 1), ProducerIdentity(8, 1)]
     assert [sequence(queue, producer) for producer in epochs] == [0, 2, 0, 0]
 
 

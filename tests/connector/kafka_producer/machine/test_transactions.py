@@ -28,7 +28,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
     InitProducerIdAnswer,
     Outgoing,
     Produce,
-    Producer,
+    ProducerIdentity,
     TopicPartition,
 )
 from rowtide.connector.kafka_producer.machine.transactions import State, TransactionStateError
@@ -484,11 +484,11 @@ def test_an_invalid_timeout_of_transactions_is_named() -> None:
     assert "INVALID_TRANSACTION_TIMEOUT" in str(failure(net))
 
 
-@pytest.mark.parametrize("producer", [Producer(-1, -1), None])
-def test_an_identity_that_is_none_ends_the_producer(producer: Producer | None) -> None:
+@pytest.mark.parametrize("producer", [ProducerIdentity(-1, -1), None])
+def test_an_identity_that_is_none_ends_the_producer(producer: ProducerIdentity | None) -> None:
     net = SimulatedNetwork(Sender(SenderSettings()), SimulatedKafka())
     net.collect()
-    net.sender.answered(1, InitProducerIdAnswer(0, producer or Producer(-1, 0)), net.now)
+    net.sender.answered(1, InitProducerIdAnswer(0, producer or ProducerIdentity(-1, 0)), net.now)
     assert isinstance(failure(net), ProducerFailed)
 
 

@@ -11,7 +11,7 @@ from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.errors import ColumnCountMismatch, ConnectorError, SchemaError, StructureUncertain, UnknownTable
 from rowtide.connector.pipeline.structures.lookup import Structures
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.catalog.tables import Tables
@@ -24,7 +24,7 @@ from tests.support.configurations import PROPERTIES
 SERVER = Server(Flavor.MYSQL, "8.4.3")
 PLACE = SourcePosition("binlog.000007", 400, ts_us=1_700_000_000_000_000)
 ROWS = TableStructure(
-    "d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False), MappedColumn(ColumnType.VARCHAR, 20, nullable=True))
+    "d", "t", (MappedColumn(BinlogType.LONG, 0, nullable=False), MappedColumn(BinlogType.VARCHAR, 20, nullable=True))
 )
 NOW = (
     "CREATE TABLE `t` (\n  `id` int NOT NULL,\n  `b` varchar(20) DEFAULT NULL,\n  PRIMARY KEY (`id`)\n) "
@@ -146,14 +146,14 @@ def test_the_error_names_both_structures_and_the_way_out() -> None:
 
 
 def test_a_full_table_map_is_enough_by_itself() -> None:
-    full = TableStructure("d", "t", (MappedColumn(ColumnType.LONG, 0, nullable=False, name="k", unsigned=True),))
+    full = TableStructure("d", "t", (MappedColumn(BinlogType.LONG, 0, nullable=False, name="k", unsigned=True),))
     table, texts = Checked("id INT", Now())(full)
     assert [(column.name, column.column_type) for column in table.columns] == [("k", "int unsigned")]
     assert len(texts) == 2
 
 
 def test_the_server_is_used_where_a_full_table_map_is_not_enough() -> None:
-    typed = MappedColumn(ColumnType.TYPED_ARRAY, 0, nullable=False, name="id")
+    typed = MappedColumn(BinlogType.TYPED_ARRAY, 0, nullable=False, name="id")
     with pytest.raises(
         SchemaError, match=r"TABLE_MAP cannot replace it: column id has the binlog type 20.*fit either"
     ) as caught:
@@ -162,7 +162,7 @@ def test_the_server_is_used_where_a_full_table_map_is_not_enough() -> None:
 
 
 def test_rows_with_longer_values_are_read(caplog: pytest.LogCaptureFixture) -> None:
-    longer = MappedColumn(ColumnType.VARCHAR, 20, nullable=True, collation=8)
+    longer = MappedColumn(BinlogType.VARCHAR, 20, nullable=True, collation=8)
     checked = Checked("a VARCHAR(10) CHARSET latin1", Now(StructureUncertain("who knows")))
     with caplog.at_level(logging.WARNING):
         table, texts = checked(TableStructure("d", "t", (longer,)))

@@ -10,7 +10,7 @@ import pytest
 
 from rowtide.connector.pipeline.structures.comparison import contradictions
 from rowtide.connector.pipeline.structures.repair import repair_from_table_map
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.records.batch import Batch, HistoryEntry
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -27,7 +27,7 @@ MYSQL, MARIADB = Server(Flavor.MYSQL, "8.4.3"), Server(Flavor.MARIADB, "11.4.5-M
 UTF8MB4, LATIN1, BINARY = 255, 8, 63
 
 
-def column(name: str, kind: ColumnType, metadata: int = 0, **more: object) -> MappedColumn:
+def column(name: str, kind: BinlogType, metadata: int = 0, **more: object) -> MappedColumn:
     return MappedColumn(kind, metadata, nullable=True, **{"name": name, **more})  # type: ignore[arg-type]
 
 
@@ -35,19 +35,19 @@ FULL = TableStructure(
     "d",
     "t",
     (
-        replace(column("id", ColumnType.LONGLONG, unsigned=True), nullable=False),
-        replace(column("Name", ColumnType.VARCHAR, 80, collation=UTF8MB4), nullable=False),
-        column("l", ColumnType.STRING, 5, collation=LATIN1),
-        column("b", ColumnType.VARCHAR, 9, collation=BINARY),
-        column("x", ColumnType.BLOB, 3, collation=BINARY),
-        column("n", ColumnType.NEWDECIMAL, 10 << 8 | 2, unsigned=False),
-        column("at", ColumnType.DATETIME2, 3),
-        column("e", ColumnType.ENUM, 1, collation=UTF8MB4, values=(b"a", "ü".encode(), b"it's")),
-        column("g", ColumnType.GEOMETRY, 4, geometry_type=1),
-        column("j", ColumnType.JSON, 4, visible=False),
-        column("v", ColumnType.VECTOR, 4, dimensions=3),
-        column("bits", ColumnType.BIT, 9),
-        column("s", ColumnType.SET, 1, collation=BINARY, values=(b"x ", b"y")),
+        replace(column("id", BinlogType.LONGLONG, unsigned=True), nullable=False),
+        replace(column("Name", BinlogType.VARCHAR, 80, collation=UTF8MB4), nullable=False),
+        column("l", BinlogType.STRING, 5, collation=LATIN1),
+        column("b", BinlogType.VARCHAR, 9, collation=BINARY),
+        column("x", BinlogType.BLOB, 3, collation=BINARY),
+        column("n", BinlogType.NEWDECIMAL, 10 << 8 | 2, unsigned=False),
+        column("at", BinlogType.DATETIME2, 3),
+        column("e", BinlogType.ENUM, 1, collation=UTF8MB4, values=(b"a", "ü".encode(), b"it's")),
+        column("g", BinlogType.GEOMETRY, 4, geometry_type=1),
+        column("j", BinlogType.JSON, 4, visible=False),
+        column("v", BinlogType.VECTOR, 4, dimensions=3),
+        column("bits", BinlogType.BIT, 9),
+        column("s", BinlogType.SET, 1, collation=BINARY, values=(b"x ", b"y")),
     ),
     primary_key=((0, 0), (1, 5)),
 )
@@ -83,7 +83,7 @@ def test_an_unknown_table_is_rebuilt_from_its_table_map() -> None:
 
 def test_columns_that_fit_are_kept() -> None:
     known = made("CREATE TABLE t (a INT DEFAULT 5 COMMENT 'kept', gone INT) COMMENT 'also' CHARSET latin1")
-    columns = (column("new", ColumnType.DATE), column("a", ColumnType.LONG, unsigned=False))
+    columns = (column("new", BinlogType.DATE), column("a", BinlogType.LONG, unsigned=False))
     repair = repair_from_table_map(TableStructure("d", "t", columns), known, MYSQL)
     table = repair.table
     (recovered,) = recover((parse_record(history_record(c, "p", {}, 0)) for c in repair.changes), MYSQL, None)
@@ -96,8 +96,8 @@ def test_columns_that_fit_are_kept() -> None:
 
 def test_the_hidden_hash_of_mariadb_is_not_a_column() -> None:
     columns = (
-        column("a", ColumnType.BLOB, 2, collation=45),
-        column("DB_ROW_HASH_1", ColumnType.LONGLONG, unsigned=True),
+        column("a", BinlogType.BLOB, 2, collation=45),
+        column("DB_ROW_HASH_1", BinlogType.LONGLONG, unsigned=True),
     )
     table = repair_from_table_map(TableStructure("d", "t", columns), None, MARIADB).table
     assert [c.name for c in table.columns] == ["a"]
@@ -109,10 +109,10 @@ VERSIONED = TableStructure(
     "d",
     "t",
     (
-        replace(column("a", ColumnType.LONGLONG, unsigned=False), nullable=False),
-        column("b", ColumnType.DATE),
-        replace(column("row_start", ColumnType.TIMESTAMP2, 6), nullable=False),
-        replace(column("row_end", ColumnType.TIMESTAMP2, 6), nullable=False),
+        replace(column("a", BinlogType.LONGLONG, unsigned=False), nullable=False),
+        column("b", BinlogType.DATE),
+        replace(column("row_start", BinlogType.TIMESTAMP2, 6), nullable=False),
+        replace(column("row_end", BinlogType.TIMESTAMP2, 6), nullable=False),
     ),
     primary_key=((0, 0), (3, 0)),
 )
@@ -175,6 +175,6 @@ def test_rows_of_a_table_that_was_changed_outside_of_the_binlog(flavor: Flavor, 
 
 
 def test_an_unknown_geometry_type_is_named() -> None:
-    structure = TableStructure("d", "t", (column("g", ColumnType.GEOMETRY, 4, geometry_type=8),))
+    structure = TableStructure("d", "t", (column("g", BinlogType.GEOMETRY, 4, geometry_type=8),))
     with pytest.raises(ValueError, match="column g has the unknown geometry type 8"):
         repair_from_table_map(structure, None, MYSQL)

@@ -6,7 +6,7 @@ from rowtide.connector.errors import RemoteProtocolError, TruncatedEvent, Unsupp
 from rowtide.connector.protocol.decoder import EventDecoder
 from rowtide.connector.protocol.events import TableMap
 from rowtide.connector.protocol.events.table_map import parse_structure
-from rowtide.connector.protocol.events.table_structure import ColumnType, MappedColumn, TableStructure
+from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.connector.protocol.header import EventType
 from tests.support.mysql.packets import captured, captured_one, event, started
 
@@ -56,7 +56,7 @@ def test_metadata_that_only_mysql_writes() -> None:
     columns = {column.name: column for column in maps("mysql", "types_my")[0].columns}
     assert [columns[name].dimensions for name in ("v", "v2", "i")] == [4, 100, None]
     assert [columns[name].visible for name in ("inv", "nn")] == [False, True]
-    assert columns["j"].type == ColumnType.JSON
+    assert columns["j"].type == BinlogType.JSON
 
 
 def test_types_of_mariadb() -> None:
