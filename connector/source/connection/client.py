@@ -239,15 +239,6 @@ class Client(_PyMySQL):  # type: ignore[misc]
                 self._execute_command(COMMAND.COM_SET_OPTION, _MULTI_STATEMENTS_OFF)
                 self._read_packet()
 
-    def send_command(self, payload: bytes) -> None:
-        """Send the packet of a command that PyMySQL does not have."""
-        self._next_seq_id = 0
-        self.write_packet(payload)
-
-    def read_ok(self) -> None:
-        """Read the server's answer to a command; raises the same errors as :meth:`fetch`."""
-        self._read_ok_packet()
-
     def raw_socket(self) -> Socket:
         """Return the socket, for a reader that takes over after a command.
 

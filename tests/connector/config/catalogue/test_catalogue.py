@@ -154,7 +154,15 @@ def test_every_value_of_the_tree_is_used() -> None:
     root = Path(__file__).parents[4]
     sources = [
         path.read_text()
-        for folder in ("connector", "envelope", "topics", "schema_history", "rowtide/canal", "rowtide/cli")
+        for folder in (
+            "connector",
+            "envelope",
+            "topics",
+            "schema_history",
+            "rowtide/canal",
+            "rowtide/cli",
+            "rowtide/databus",
+        )
         for path in (root / folder).rglob("*.py")
         if "config" not in path.parts
     ]
