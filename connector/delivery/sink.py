@@ -105,7 +105,7 @@ class SynchronousSink:
         """Do nothing: there are no background reports."""
 
     def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Return false: nothing is ever due."""
+        """Return true: nothing is ever due."""
         return True
 
     def waiting(self) -> int:

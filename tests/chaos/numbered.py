@@ -18,7 +18,7 @@ from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.event_store import EventStore, StoreClosed
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
 from rowtide.connector.delivery.kafka.producers import new_producer
-from rowtide.connector.delivery.kafka.sink import IdempotentSink, Producer, TransactionalSink
+from rowtide.connector.delivery.kafka.sink import IdempotentSink, SinkProducer, TransactionalSink
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 
@@ -92,7 +92,7 @@ class Stream:
         self._fed = 0
         self._abandoned = threading.Event()
         self._delivery: Delivery | None = None
-        self._producer: Producer | None = None
+        self._producer: SinkProducer | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
@@ -118,7 +118,7 @@ class Stream:
         return self._last or 0
 
     @property
-    def producer(self) -> Producer | None:
+    def producer(self) -> SinkProducer | None:
         """The present producer."""
         return self._producer
 
@@ -136,7 +136,7 @@ class Stream:
             self.offsets, "numbered", "p", producer=client, consumer=client, admin=client, timeout=10
         )
         store = EventStore(max_events=_STORED)
-        made: Producer | None = None
+        made: SinkProducer | None = None
         try:
             made = self._producer = self._made(store)
             if self.transactional_id:
@@ -168,7 +168,7 @@ class Stream:
         self.delivered = max(self.delivered, counted.pos if counted else 0)
         return False
 
-    def _made(self, store: EventStore) -> Producer:
+    def _made(self, store: EventStore) -> SinkProducer:
         client = {"bootstrap.servers": self.bootstrap, "queue.buffering.max.messages": _QUEUED, **self.settings}
         if self.transactional_id:
             settings = transactional_settings(client, self.transactional_id)

@@ -11,7 +11,7 @@ from rowtide.connector.config.kafka.producer_settings import native_problems
 from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.kafka.native import NativeProducer
 from rowtide.connector.delivery.kafka.producer import RecordProducer
-from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.delivery.kafka.sink import SinkProducer
 from rowtide.connector.delivery.kafka.tls import tls_context
 from rowtide.connector.kafka_producer.batches.native import implementation
 from rowtide.connector.kafka_producer.brokers import Brokers
@@ -38,7 +38,7 @@ def new_producer(
     *,
     quiet: Callable[[], AbstractContextManager[None]],
     show_keys: bool = False,
-) -> Producer:
+) -> SinkProducer:
     """Create a producer, and log its kind if ``kind`` does not determine it.
 
     Args:

@@ -21,7 +21,7 @@ _ABORT_S = 1.0
 """How long the abort of a transaction may take when the sink is closed."""
 
 
-class Producer(Protocol):
+class SinkProducer(Protocol):
     """The methods of a producer that a sink needs: :class:`RecordProducer` or ``NativeProducer``."""
 
     transactional_id: str
@@ -47,7 +47,27 @@ class Producer(Protocol):
     def close(self) -> None: ...
 
 
-class IdempotentSink:
+class _KafkaSink:
+    """The common part of both sinks."""
+
+    def __init__(self, producer: SinkProducer) -> None:
+        self._producer = producer
+
+    @property
+    def problem(self) -> str | None:
+        """The last error of the client since the last commit."""
+        return self._producer.problem
+
+    def call_when_due(self, call: Callable[[], None]) -> bool:
+        """Have ``call`` called when there is something to poll for, if the producer supports this."""
+        return self._producer.call_when_due(call)
+
+    def interrupt(self) -> None:
+        """Interrupt blocked calls."""
+        self._producer.interrupt()
+
+
+class IdempotentSink(_KafkaSink):
     """Delivers at least once.
 
     Args:
@@ -57,14 +77,9 @@ class IdempotentSink:
 
     transactional = False
 
-    def __init__(self, producer: Producer, offsets: OffsetStore) -> None:
-        self._producer = producer
+    def __init__(self, producer: SinkProducer, offsets: OffsetStore) -> None:
+        super().__init__(producer)
         self._offsets = offsets
-
-    @property
-    def problem(self) -> str | None:
-        """The last error of the client since the last commit."""
-        return self._producer.problem
 
     def open(self) -> None:
         """Do nothing: there is no instance to fence."""
@@ -76,10 +91,6 @@ class IdempotentSink:
     def poll(self) -> None:
         """Process delivery reports, and send messages that wait for their batch to be complete."""
         self._producer.serve(idle=True)
-
-    def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Have ``call`` called when there is something to poll for, if the producer supports this."""
-        return self._producer.call_when_due(call)
 
     def waiting(self) -> int:
         """Return the number of unacknowledged messages."""
@@ -102,16 +113,12 @@ class IdempotentSink:
     def rollback(self) -> None:
         """Do nothing: without a transaction, messages cannot be taken back."""
 
-    def interrupt(self) -> None:
-        """Interrupt blocked calls."""
-        self._producer.interrupt()
-
     def close(self) -> None:
         """Drop unacknowledged messages; no stored offset is after them."""
         self._producer.close()
 
 
-class TransactionalSink:
+class TransactionalSink(_KafkaSink):
     """Delivers exactly once.
 
     Args:
@@ -125,23 +132,18 @@ class TransactionalSink:
 
     def __init__(
         self,
-        producer: Producer,
+        producer: SinkProducer,
         offsets: KafkaOffsetStore,
         *,
         open_timeout: float = 60.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._producer = producer
+        super().__init__(producer)
         self._offsets = offsets
         self._open_timeout = open_timeout
         self._clock = clock
         self._in_transaction = False
         self._begun_at = 0.0
-
-    @property
-    def problem(self) -> str | None:
-        """The last error of the client since the last commit."""
-        return self._producer.problem
 
     @property
     def transaction_timeout_s(self) -> float:
@@ -189,10 +191,6 @@ class TransactionalSink:
         with self._expiry():
             self._producer.serve(idle=True)
 
-    def call_when_due(self, call: Callable[[], None]) -> bool:
-        """Have ``call`` called when there is something to poll for, if the producer supports this."""
-        return self._producer.call_when_due(call)
-
     def waiting(self) -> int:
         """Return 0, because a commit waits for all messages."""
         return 0
@@ -216,10 +214,6 @@ class TransactionalSink:
                 self._producer.abort_transaction()
             self._in_transaction = False
         self._producer.forget()
-
-    def interrupt(self) -> None:
-        """Interrupt blocked calls."""
-        self._producer.interrupt()
 
     def close(self) -> None:
         """Abort the open transaction, so that consumers need not wait for its timeout, and drop queued messages."""

@@ -19,7 +19,7 @@ from rowtide.connector.config.load import from_properties
 from rowtide.connector.delivery.errors import AccessDenied, DeliveryError
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.kafka.producers import new_producer
-from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.delivery.kafka.sink import SinkProducer
 from rowtide.connector.kafka_producer.connection import connection
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
@@ -36,7 +36,7 @@ SCRAM_512 = {**SCRAM_256, "sasl.mechanism": "SCRAM-SHA-512"}
 
 def producer(
     properties: dict[str, str], transactional_id: str = "", kind: ProducerKind = ProducerKind.NATIVE
-) -> Producer:
+) -> SinkProducer:
     """The producer of a connector with these properties."""
     client = from_properties(PROPERTIES | properties).kafka.producer
     settings = transactional_settings(client, transactional_id) if transactional_id else idempotent_settings(client)

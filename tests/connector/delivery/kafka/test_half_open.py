@@ -12,7 +12,7 @@ from rowtide.connector.config.choices import ProducerKind
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings, transactional_settings
 from rowtide.connector.delivery.errors import ProducerFailed
 from rowtide.connector.delivery.kafka.producers import new_producer
-from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.delivery.kafka.sink import SinkProducer
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.schema_history.store.topic_reader import TopicReader
@@ -50,7 +50,7 @@ def batch(topic: str, text: str) -> list[Batch]:
 
 
 @contextmanager
-def producer(kind: ProducerKind, settings: dict[str, Any]) -> Iterator[Producer]:
+def producer(kind: ProducerKind, settings: dict[str, Any]) -> Iterator[SinkProducer]:
     made = new_producer(kind, settings, quiet=nullcontext)
     yield made
     made.close()

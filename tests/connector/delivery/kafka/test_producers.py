@@ -17,7 +17,7 @@ from rowtide.connector.delivery.kafka import producers
 from rowtide.connector.delivery.kafka.native import NativeProducer
 from rowtide.connector.delivery.kafka.producer import RecordProducer
 from rowtide.connector.delivery.kafka.producers import new_producer
-from rowtide.connector.delivery.kafka.sink import Producer
+from rowtide.connector.delivery.kafka.sink import SinkProducer
 from rowtide.connector.kafka_producer.batches import compression
 from rowtide.connector.kafka_producer.batches.native import implementation
 
@@ -40,7 +40,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.message) for record in caplog.records if record.name == producers.__name__]
 
 
-def made(kind: ProducerKind, **more: Any) -> Producer:
+def made(kind: ProducerKind, **more: Any) -> SinkProducer:
     producer = new_producer(kind, idempotent_settings({**CLIENT, **more}), quiet=nullcontext)
     producer.close()
     return producer
