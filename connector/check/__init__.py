@@ -123,7 +123,7 @@ def check(
 
 
 def _unchecked(subject: str, what: str) -> Finding:
-    return Finding(Severity.REMARK, subject, f"{what} is not checked until the properties of its connection are valid")
+    return Finding.remark(subject, f"{what} is not checked until the properties of its connection are valid")
 
 
 def check_database(
@@ -135,7 +135,7 @@ def check_database(
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)], None
     except pymysql.MySQLError as error:
-        return [Finding(Severity.ERROR, "database.hostname", f"the server refuses a query: {error.args[-1]}")], None
+        return [Finding.error("database.hostname", f"the server refuses a query: {error.args[-1]}")], None
     return evaluate(config, facts), facts
 
 

@@ -65,7 +65,7 @@ def _settings(config: Configuration) -> Iterator[Finding]:
                 made.close()
         except (KafkaException, ValueError) as error:
             reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
-            yield Finding(Severity.ERROR, name, f"Kafka's client refuses these settings: {reason}")
+            yield Finding.error(name, f"Kafka's client refuses these settings: {reason}")
     if config.delivery.sink == "kafka":
         yield from producer_findings(config.delivery.producer, config.kafka.producer)
 
@@ -75,15 +75,13 @@ def producer_findings(kind: ProducerKind, settings: Mapping[str, Any]) -> Iterat
     if kind is ProducerKind.AUTO:
         reason = producers.why_librdkafka(settings)
         if reason is not None:
-            yield Finding(
-                Severity.REMARK, connect.PRODUCER_KIND.name, f"librdkafka sends the records, because {reason}"
-            )
+            yield Finding.remark(connect.PRODUCER_KIND.name, f"librdkafka sends the records, because {reason}")
     elif kind is ProducerKind.NATIVE and not any(native_problems(settings)):  # those of the configuration
         problem, warning = producers.native_problem(settings), producers.native_warning()
         if problem is not None:
-            yield Finding(Severity.ERROR, connect.PRODUCER_KIND.name, problem)
+            yield Finding.error(connect.PRODUCER_KIND.name, problem)
         elif warning is not None:
-            yield Finding(Severity.WARNING, connect.PRODUCER_KIND.name, f"native {warning}")
+            yield Finding.warning(connect.PRODUCER_KIND.name, f"native {warning}")
 
 
 def connection_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,7 +95,7 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
     servers = settings["bootstrap.servers"]
     if _is_refused(servers):
         message = f"no Kafka broker answers at {servers}: Connection refused. {_ADVICE}"
-        return [Finding(Severity.ERROR, name, message, retriable=True)]
+        return [Finding.error(name, message, retriable=True)]
     reasons: list[KafkaError] = []
     options: dict[str, Any] = {"log_level": 0, **settings, "error_cb": reasons.append}
     client = AdminClient(options)
@@ -111,14 +109,14 @@ def _reach(settings: Mapping[str, Any], name: str, timeout: float) -> list[Findi
             message = (
                 f"Kafka at {servers} does not accept the log-in: {text}. Check sasl.mechanism and sasl.jaas.config"
             )
-            return [Finding(Severity.ERROR, "sasl.jaas.config", message)]
+            return [Finding.error("sasl.jaas.config", message)]
         if reason.code() == _K._SSL:  # noqa: SLF001
             message = (
                 f"no TLS connection to Kafka at {servers}: {text}. Check security.protocol and ssl.truststore.location"
             )
-            return [Finding(Severity.ERROR, "security.protocol", message)]
+            return [Finding.error("security.protocol", message)]
         message = f"no Kafka broker answers at {servers} within {timeout:.0f} s: {text}. {_ADVICE}"
-        return [Finding(Severity.ERROR, name, message, retriable=True)]
+        return [Finding.error(name, message, retriable=True)]
     return []
 
 

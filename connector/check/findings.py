@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rowtide.connector.config.errors import Problem
 from rowtide.connector.errors import ConnectorError
@@ -38,6 +38,23 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         return f"{self.subject}: {self.message}"
 
+    @classmethod
+    def error(
+        cls, subject: str, message: str, *, retriable: bool = False, tolerated: bool = False, planned: bool = False
+    ) -> Self:
+        """Return an error."""
+        return cls(Severity.ERROR, subject, message, retriable, tolerated, planned)
+
+    @classmethod
+    def warning(cls, subject: str, message: str) -> Self:
+        """Return a warning."""
+        return cls(Severity.WARNING, subject, message)
+
+    @classmethod
+    def remark(cls, subject: str, message: str) -> Self:
+        """Return a remark."""
+        return cls(Severity.REMARK, subject, message)
+
 
 class CheckFailedError(ConnectorError):
     """The database or Kafka does not meet the connector's requirements, or is unavailable.
@@ -70,4 +87,4 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 def from_problem(problem: Problem, *, retriable: bool = False) -> Finding:
     """Return a problem of the configuration, or of a connection, as an error."""
-    return Finding(Severity.ERROR, problem.property, problem.message, retriable)
+    return Finding.error(problem.property, problem.message, retriable=retriable)

@@ -85,17 +85,17 @@ def access_findings(
                 f"{_command(settings, operations, 'topic', denied)}, without Create if you create "
                 f"{'it' if len(denied) == 1 else 'them'} beforehand"
             )
-            yield Finding(Severity.ERROR, subject, message)
+            yield Finding.error(subject, message)
     if config.delivery.exactly_once and config.delivery.sink == "kafka":
         yield from _transactions(config, timeout)
     if config.delivery.standby:
         group = standby_group(config.delivery.group_id, config.name)
         if (refusal := _not_in_group(config.history.consumer, group, timeout)) is not None:
-            yield Finding(Severity.ERROR, connect.STANDBY.name, refusal)
+            yield Finding.error(connect.STANDBY.name, refusal)
     if signals:
         group = str(config.signals.consumer["group.id"])
         if (refusal := _not_in_group(config.signals.consumer, group, timeout)) is not None:
-            yield Finding(Severity.WARNING, SIGNAL_GROUP.name, refusal)
+            yield Finding.warning(SIGNAL_GROUP.name, refusal)
 
 
 def _of_connector(config: Configuration) -> Iterator[str]:
@@ -218,4 +218,4 @@ def _transactions(config: Configuration, timeout: float) -> Iterator[Finding]:
             f"Kafka begins no transaction within {timeout:.0f} s: {error.str()}. Check the brokers' "
             "transaction.state.log.replication.factor and transaction.state.log.min.isr, and the account's rights"
         )
-        yield Finding(Severity.ERROR, "exactly.once.source.support", message)
+        yield Finding.error("exactly.once.source.support", message)

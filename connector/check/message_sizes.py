@@ -5,7 +5,7 @@ A message that is too large stops the connector, so the check names every limit 
 
 from collections.abc import Iterator
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.choices import LargeRecordsMode
 from rowtide.connector.config.kafka.producer_settings import DEFAULTS
@@ -33,12 +33,11 @@ def size_findings(config: Configuration, topics: list[str], admin: TopicAdmin) -
     buffer = config.kafka.producer.get("queue.buffering.max.kbytes")
     if buffer is not None and int(buffer) * 1024 < largest:
         message = f"is {int(buffer) * 1024} bytes, less than {_LARGEST}={largest}: a larger message stops the connector"
-        yield Finding(Severity.WARNING, _BUFFER, message)
+        yield Finding.warning(_BUFFER, message)
     broker = admin.broker_config()
     request = int(broker.get("socket.request.max.bytes", largest))
     if request < largest:
-        yield Finding(
-            Severity.WARNING,
+        yield Finding.warning(
             _LARGEST,
             f"is {largest}, but the brokers close a connection with a request of more than socket.request.max.bytes="
             f"{request}: a larger message is never delivered, and the connector waits. Lower the property, or raise "
@@ -59,8 +58,7 @@ def _topic_findings(
         if limit is not None and limit.isdecimal() and int(limit) < largest:  # Kafka refuses anything else
             small.setdefault(int(limit), []).append(topic)
     for lowest, names in sorted(small.items()):
-        yield Finding(
-            Severity.WARNING,
+        yield Finding.warning(
             "max.message.bytes",
             f"the topics {some_of(names)} accept at most {lowest} bytes, but the producer sends up to "
             f"{_LARGEST}={largest}: a larger message stops the connector. Raise max.message.bytes of the topics, or "

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rowtide.connector.check.facts import TableFact
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, snapshot, values
 from rowtide.topics.filters import Patterns
@@ -66,12 +66,12 @@ def pattern_findings(
     for database, table in config.snapshot.select_overrides:
         if f"{database}.{table}".lower() not in map(str.lower, whole):
             message = f"table {database}.{table} does not exist, or the account has no privilege on it"
-            yield Finding(Severity.WARNING, f"{snapshot.OVERRIDES.name}.{database}.{table}", message)
+            yield Finding.warning(f"{snapshot.OVERRIDES.name}.{database}.{table}", message)
     for name, patterns, kind in _lists(config, databases, names, columns):
         for source in patterns.sources if patterns is not None else ():
             compiled = compile_java(source, ignore_case=True)
             if kind.names and not any(map(compiled.fullmatch, kind.names)):
-                yield Finding(Severity.WARNING, name, _message(source, compiled, kind))
+                yield Finding.warning(name, _message(source, compiled, kind))
 
 
 def _lists(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rowtide.connector.check.facts import ServerFacts, captured_names
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.check.privileges import Privileges
 from rowtide.connector.check.server_rules import streams
 from rowtide.connector.config import Configuration, Flavor
@@ -22,8 +22,7 @@ def privilege_findings(config: Configuration, facts: ServerFacts) -> Iterator[Fi
         found += _locking(config, facts, privileges)
     yield from found
     if found and privileges.roles:
-        yield Finding(
-            Severity.REMARK,
+        yield Finding.remark(
             "database.user",
             f"the account has the roles {', '.join(privileges.roles)}; a role that is not active after the "
             f"log-in grants nothing: SET DEFAULT ROLE … {_to(facts)} {config.database.user}",
@@ -40,16 +39,14 @@ def _grant(config: Configuration, privileges: str) -> str:
 
 def _replication(config: Configuration, facts: ServerFacts, privileges: Privileges) -> Iterator[Finding]:
     if not privileges.has("REPLICATION SLAVE"):
-        yield Finding(
-            Severity.ERROR,
+        yield Finding.error(
             "database.user",
             "the account lacks REPLICATION SLAVE, without which the server sends no binlog: "
             + _grant(config, "REPLICATION SLAVE"),
         )
     if not privileges.has_any("REPLICATION CLIENT", "SUPER") or facts.unreadable_status is not None:
         name = "BINLOG MONITOR" if facts.flavor is Flavor.MARIADB and facts.release >= (10, 5) else "REPLICATION CLIENT"
-        yield Finding(
-            Severity.ERROR,
+        yield Finding.error(
             "database.user",
             f"the account lacks {name}, without which it cannot read the binlog's position: {_grant(config, name)}",
         )
@@ -68,15 +65,13 @@ def _locking(config: Configuration, facts: ServerFacts, privileges: Privileges) 
     if privileges.has("RELOAD") or privileges.has("FLUSH_TABLES"):
         return
     if _everywhere("LOCK TABLES", config, facts, privileges):
-        yield Finding(
-            Severity.WARNING,
+        yield Finding.warning(
             "snapshot.locking.mode",
             "the account lacks RELOAD, so a snapshot must lock the tables themselves, and hold those locks until all "
             f"rows are read. To lock for a moment only: {_grant(config, 'RELOAD')}",
         )
         return
-    yield Finding(
-        Severity.ERROR,
+    yield Finding.error(
         "database.user",
         f"the account has neither RELOAD nor LOCK TABLES, one of which a snapshot needs: {_grant(config, 'RELOAD')}, "
         "or set snapshot.locking.mode=none if nobody changes structures while it runs",
@@ -92,19 +87,15 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
             if names.captures(table.database, table.name) and not privileges.has("SELECT", table.database, table.name)
         ]
         if unreadable:
-            yield Finding(
-                Severity.ERROR,
+            yield Finding.error(
                 "database.user",
                 f"the account cannot read {some_of(unreadable)}: {_grant(config, 'SELECT')}, or "
                 "exclude them with table.exclude.list",
             )
         elif not any(grant.names & {"SELECT", "ALL PRIVILEGES", "ALL"} for grant in privileges.grants):
-            yield Finding(
-                Severity.ERROR, "database.user", f"the account cannot read any table: {_grant(config, 'SELECT')}"
-            )
+            yield Finding.error("database.user", f"the account cannot read any table: {_grant(config, 'SELECT')}")
         elif not privileges.has("SHOW DATABASES"):
-            yield Finding(
-                Severity.REMARK,
+            yield Finding.remark(
                 "database.user",
                 "the account has SELECT on some databases only and lacks SHOW DATABASES: databases that it cannot see "
                 "are not captured, without an error",

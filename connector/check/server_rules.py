@@ -33,11 +33,11 @@ def server_findings(config: Configuration, facts: ServerFacts) -> Iterator[Findi
             yield from _semi_sync(facts)
     if facts.refused_heartbeat is not None:
         message = f"the server refuses the statement, so no heartbeat runs it: {facts.refused_heartbeat}"
-        yield _warning("heartbeat.action.query", message)
+        yield Finding.warning("heartbeat.action.query", message)
     if config.heartbeat.action_query and not config.heartbeat.interval_ms:
-        yield _warning("heartbeat.action.query", "has no effect without heartbeats: set heartbeat.interval.ms")
+        yield Finding.warning("heartbeat.action.query", "has no effect without heartbeats: set heartbeat.interval.ms")
     for name, refusal in facts.refused_queries.items():
-        yield _warning(name, f"the server refuses the query, and a snapshot would end with it: {refusal}")
+        yield Finding.warning(name, f"the server refuses the query, and a snapshot would end with it: {refusal}")
 
 
 def streams(config: Configuration) -> bool:
@@ -47,36 +47,30 @@ def streams(config: Configuration) -> bool:
     return config.snapshot.mode is not SnapshotMode.INITIAL_ONLY
 
 
-def _error(subject: str, message: str) -> Finding:
-    return Finding(Severity.ERROR, subject, message)
-
-
-def _warning(subject: str, message: str) -> Finding:
-    return Finding(Severity.WARNING, subject, message)
-
-
 def _kind(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     flavor, release = facts.flavor, facts.release
     if flavor is not config.flavor:
-        yield _error(
+        yield Finding.error(
             "connector.class",
             f"the server is {_NAMES[flavor]} ({facts.version}), but the configuration is for {config.flavor}; set "
             f"database.flavor={flavor} or the connector.class of that server",
         )
     if release < _OLDEST[flavor]:
         oldest = ".".join(map(str, _OLDEST[flavor]))
-        yield _error(
+        yield Finding.error(
             "version",
             f"the server's version {facts.version} is too old; rowtide supports {_NAMES[flavor]} {oldest} and later",
         )
     elif release < _TESTED[flavor]:
-        yield _warning("version", f"rowtide is only tested with versions newer than the server's {facts.version}")
+        yield Finding.warning(
+            "version", f"rowtide is only tested with versions newer than the server's {facts.version}"
+        )
 
 
 def _encryption(config: Configuration) -> Iterator[Finding]:
     """Yield a warning about ``preferred``: whoever can intercept the connection can turn TLS off."""
     if config.database.tls.mode is SslMode.PREFERRED and not _is_local(config.database.hostname):
-        yield _warning(
+        yield Finding.warning(
             "database.ssl.mode",
             f"is preferred, and {config.database.hostname} is another host: whoever can intercept the connection can "
             "turn TLS off, and read the password and the rows. Set verify_identity, with the certificate authority in "
@@ -93,7 +87,7 @@ def _is_local(host: str) -> bool:
 
 def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     if not facts.is_on("log_bin"):
-        yield _error(
+        yield Finding.error(
             "log_bin",
             "the server writes no binlog. Start it with log_bin=binlog and a server_id in its configuration "
             "(on Amazon RDS: turn automatic backups on)",
@@ -102,33 +96,31 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     # A server without the variable supports no other format.
     binlog_format = facts.value("binlog_format") or "ROW"
     if binlog_format != "ROW":
-        yield _error(
+        yield Finding.error(
             "binlog_format",
             f"is {binlog_format}: the binlog holds statements instead of rows. Set binlog_format=ROW in the server's "
             "configuration; existing sessions keep theirs until they connect again",
         )
     image = facts.value("binlog_row_image") or "FULL"
     if image not in ("FULL", "NOBLOB") and config.values.minimal_row_images:
-        yield _warning(
+        yield Finding.warning(
             "binlog_row_image",
             f"is {image}: columns that did not change are written as unavailable.value.placeholder or null",
         )
     elif image not in ("FULL", "NOBLOB"):
-        yield _error(
+        yield Finding.error(
             "binlog_row_image",
             f"is {image}: rows in the binlog lack columns that did not change. Set binlog_row_image=FULL (NOBLOB is "
             "possible: unchanged BLOB and TEXT columns are then written as unavailable.value.placeholder), or set "
             "binlog.row.image.minimal.allowed=true to write a placeholder or null for missing columns",
         )
     elif image == "NOBLOB":
-        yield Finding(
-            Severity.REMARK,
+        yield Finding.remark(
             "binlog_row_image",
             "is NOBLOB: unchanged BLOB and TEXT columns are written as unavailable.value.placeholder",
         )
     if facts.value("binlog_row_value_options"):
-        yield Finding(
-            Severity.REMARK,
+        yield Finding.remark(
             "binlog_row_value_options",
             f"is {facts.value('binlog_row_value_options')}: JSON columns are logged as changes, which are applied to "
             "the row's old value",
@@ -136,19 +128,19 @@ def _binlog(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     if config.values.include_query:
         name = "binlog_annotate_row_events" if facts.flavor is Flavor.MARIADB else "binlog_rows_query_log_events"
         if not facts.is_on(name):
-            yield _warning(name, f"is OFF: the binlog has no statements for include.query=true. Set {name}=ON")
+            yield Finding.warning(name, f"is OFF: the binlog has no statements for include.query=true. Set {name}=ON")
 
 
 def _gtids(facts: ServerFacts) -> Iterator[Finding]:
     mode = facts.value("gtid_mode")
     if mode in ("ON_PERMISSIVE", "OFF_PERMISSIVE"):
-        yield _warning(
+        yield Finding.warning(
             "gtid_mode",
             f"is {mode}: some transactions have no GTID, so a position is not valid on another server. "
             "Finish the change to ON or OFF",
         )
     if mode == "ON" and facts.value("enforce_gtid_consistency") not in ("ON", "1"):
-        yield _warning(
+        yield Finding.warning(
             "enforce_gtid_consistency",
             f"is {facts.value('enforce_gtid_consistency')} with gtid_mode=ON: statements that break GTIDs are "
             "possible. Set enforce_gtid_consistency=ON",
@@ -158,9 +150,11 @@ def _gtids(facts: ServerFacts) -> Iterator[Finding]:
 def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
     ours, own = config.database.server_id, facts.value("server_id")
     if own == "0":
-        yield _error("server_id", "the server's own server_id is 0, with which it accepts no replica. Set another one")
+        yield Finding.error(
+            "server_id", "the server's own server_id is 0, with which it accepts no replica. Set another one"
+        )
     if own == str(ours):
-        yield _error(
+        yield Finding.error(
             "database.server.id",
             f"{ours} is the server's own server_id; choose an id that no server and no replica has",
         )
@@ -178,7 +172,7 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
             )
             continue
         where = f" from {replica.host}" if replica.host else ""
-        yield _warning(
+        yield Finding.warning(
             "database.server.id",
             f"another replica with the id {ours} is connected to the server{where}. MariaDB would disconnect it, so "
             "rowtide waits until it has left; MySQL shows only one of them. Choose an id that no server and no replica "
@@ -189,7 +183,7 @@ def _identity(config: Configuration, facts: ServerFacts) -> Iterator[Finding]:
 def _retention(facts: ServerFacts) -> Iterator[Finding]:
     kept = kept_age(facts.value)
     if kept is not None and kept.value < _DAY:
-        yield _warning(
+        yield Finding.warning(
             "binlog_expire_logs_seconds",
             f"the server keeps its binlog for {kept.value:.0f} seconds only: a connector that is stopped for longer "
             "needs a new snapshot. Ten days (864000) are usual",
@@ -199,19 +193,19 @@ def _retention(facts: ServerFacts) -> Iterator[Finding]:
 def _left_out(facts: ServerFacts) -> Iterator[Finding]:
     updates = facts.value("log_replica_updates") or facts.value("log_slave_updates")
     if facts.is_replica and updates == "OFF":
-        yield _warning(
+        yield Finding.warning(
             "log_replica_updates",
             "is OFF and the server is a replica: the changes of its source are not in its own binlog. Set "
             "log_replica_updates=ON (MariaDB and before MySQL 8.0.26: log_slave_updates)",
         )
     if facts.do_databases:
-        yield _warning(
+        yield Finding.warning(
             "binlog_do_db",
             f"the server's binlog is limited to the databases {', '.join(facts.do_databases)}; changes in others are "
             "missing",
         )
     if facts.ignored_databases:
-        yield _warning(
+        yield Finding.warning(
             "binlog_ignore_db", f"the server's binlog omits the databases {', '.join(facts.ignored_databases)}"
         )
 
@@ -220,16 +214,17 @@ def _semi_sync(facts: ServerFacts) -> Iterator[Finding]:
     side = "source" if facts.value("rpl_semi_sync_source_enabled") is not None else "master"
     enabled, timeout = f"rpl_semi_sync_{side}_enabled", f"rpl_semi_sync_{side}_timeout"
     if facts.value(enabled) is None:
-        yield _error(
+        yield Finding.error(
             "rowtide.semi.sync",
             "the server has no semi-synchronous replication. Install its plugin: INSTALL PLUGIN rpl_semi_sync_source "
             "SONAME 'semisync_source.so' (before MySQL 8.0.26: rpl_semi_sync_master, 'semisync_master.so')",
         )
     elif not facts.is_on(enabled):
-        yield _warning(enabled, f"is OFF, so commits do not wait for rowtide (rowtide.semi.sync). Set {enabled}=ON")
+        yield Finding.warning(
+            enabled, f"is OFF, so commits do not wait for rowtide (rowtide.semi.sync). Set {enabled}=ON"
+        )
     else:
-        yield Finding(
-            Severity.REMARK,
+        yield Finding.remark(
             timeout,
             f"a commit waits for rowtide for at most {facts.value(timeout)} ms; then the server continues without it, "
             "until rowtide has caught up",

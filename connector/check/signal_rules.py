@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rowtide.connector.check.facts import TableFact
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, topics
 
@@ -26,17 +26,17 @@ def signal_findings(
         existing = None  # those of another cluster
     if "jmx" in re.split(r"\s*,\s*", config.properties.get(topics.SIGNAL_CHANNELS.name, "").strip()):
         message = f"jmx does not exist here: send the signal by POST /connectors/{config.name}/signals"
-        yield Finding(Severity.WARNING, topics.SIGNAL_CHANNELS.name, message)
+        yield Finding.warning(topics.SIGNAL_CHANNELS.name, message)
     topic = config.signals.topic
     if topic is not None and existing is not None and topic not in existing:
         message = (
             f"topic {topic} does not exist, or the account may not see it: create it, with one partition, before the "
             "first signal is sent to it, or grant the account READ"
         )
-        yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
+        yield Finding.warning(topics.SIGNAL_TOPIC.name, message)
     elif topic is not None and existing is not None and existing[topic] > 1:
         message = f"topic {topic} has {existing[topic]} partitions, and signals are read from partition 0 only"
-        yield Finding(Severity.WARNING, topics.SIGNAL_TOPIC.name, message)
+        yield Finding.warning(topics.SIGNAL_TOPIC.name, message)
     if tables is not None and config.signals.source:
         for database, table in sorted(config.capture.tables.always):
             yield from _about_table(database, table, tables)
@@ -57,7 +57,7 @@ def _about_table(database: str, table: str, tables: tuple[TableFact, ...]) -> It
             f"table {wanted} does not exist, so no signal can be inserted. Create it (id VARCHAR(64) PRIMARY KEY, "
             "type VARCHAR(32) NOT NULL, data TEXT), correct the name, or grant the account SELECT on it"
         )
-    yield Finding(Severity.WARNING, capture.SIGNAL_COLLECTION.name, message)
+    yield Finding.warning(capture.SIGNAL_COLLECTION.name, message)
 
 
 def _part(name: str) -> str:

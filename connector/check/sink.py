@@ -4,7 +4,7 @@ import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 
 _TIMEOUT_S = 5.0
@@ -20,4 +20,4 @@ def sink_findings(config: Configuration) -> Iterator[Finding]:
         socket.create_connection((url.hostname, port), _TIMEOUT_S).close()
     except (OSError, UnicodeError) as error:
         message = f"nothing answers at {url.hostname}:{port}: {error}. Records wait until the server answers"
-        yield Finding(Severity.WARNING, "rowtide.sink", message)
+        yield Finding.warning("rowtide.sink", message)

@@ -55,7 +55,7 @@ def _helpers(names: CapturedNames, tables: tuple[TableFact, ...]) -> Iterator[Fi
             f"skipped as helper tables of online schema changes: {some_of(skipped)}. To capture "
             "one, name it in table.include.list"
         )
-        yield Finding(Severity.REMARK, capture.ONLINE_SCHEMA_CHANGE.name, message)
+        yield Finding.remark(capture.ONLINE_SCHEMA_CHANGE.name, message)
 
 
 def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: list[TableFact]) -> Iterator[Finding]:
@@ -71,7 +71,7 @@ def _nothing(config: Configuration, tables: tuple[TableFact, ...], captured: lis
     else:
         message = f"no table is captured: user {user!r} can see no table at all. Grant it SELECT, or create the tables"
     # The worker starts anyway: tables that are created later are captured, if they match.
-    yield Finding(Severity.ERROR, capture.TABLE_INCLUDE.name, message, tolerated=True)
+    yield Finding.error(capture.TABLE_INCLUDE.name, message, tolerated=True)
 
 
 def _clashes(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
@@ -80,7 +80,7 @@ def _clashes(config: Configuration, captured: list[TableFact]) -> Iterator[Findi
         try:
             names.data_change(table.database, table.name)
         except TopicNameClashError as error:
-            yield Finding(Severity.ERROR, "topic.naming.strategy", str(error))
+            yield Finding.error("topic.naming.strategy", str(error))
 
 
 def _guardrail(config: Configuration, captured: list[TableFact]) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def cascade_findings(config: Configuration, facts: ServerFacts) -> Iterator[Find
             f"{capture.CASCADED_CHANGES.name}; rowtide verify --repair finds the missing changes. MySQL logs them "
             "since 9.6, unless innodb_native_foreign_keys is ON"
         )
-        yield Finding(Severity.WARNING, capture.TABLE_INCLUDE.name, message)
+        yield Finding.warning(capture.TABLE_INCLUDE.name, message)
 
 
 def values_finding(config: Configuration) -> Finding:
@@ -135,7 +135,7 @@ def values_finding(config: Configuration) -> Finding:
     held = "values are as the server stores them" if exact else "values are as Debezium writes them"
     own = [one.name for one in PROPERTIES.values() if one.exact is not None and given.get(one.name, "").strip()]
     apart = f"; {', '.join(own)} as set" if own else ""
-    return Finding(Severity.REMARK, values.VALUES.name, f"{'exact' if exact else 'debezium'}, {why}: {held}{apart}")
+    return Finding.remark(values.VALUES.name, f"{'exact' if exact else 'debezium'}, {why}: {held}{apart}")
 
 
 def exact_differences(config: Configuration, tables: tuple[TableFact, ...]) -> tuple[str, ...]:

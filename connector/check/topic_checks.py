@@ -126,7 +126,7 @@ def _no_longer_captured(
                 "records were written before. If it is another table, name it in table.include.list, or set "
                 "this property to none"
             )
-            yield Finding(Severity.WARNING, capture.ONLINE_SCHEMA_CHANGE.name, message)
+            yield Finding.warning(capture.ONLINE_SCHEMA_CHANGE.name, message)
 
 
 def _unavailable(name: str, error: TopicError) -> Finding:
@@ -134,7 +134,7 @@ def _unavailable(name: str, error: TopicError) -> Finding:
 
     A broker that has just answered may be unavailable a moment later.
     """
-    return Finding(Severity.ERROR, name, str(error), retriable=isinstance(error, KafkaUnreachable))
+    return Finding.error(name, str(error), retriable=isinstance(error, KafkaUnreachable))
 
 
 def _replication_factors(
@@ -176,8 +176,7 @@ def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterato
     if found is None:
         return
     if found.partitions != 1:
-        yield Finding(
-            Severity.ERROR,
+        yield Finding.error(
             name,
             f"the topic {topic} has {found.partitions} partitions, but a history keeps its order only with "
             "one; name another topic, or copy the records to a new one",
@@ -187,7 +186,7 @@ def _history(topic: str, settings: Mapping[str, Any], timeout: float) -> Iterato
         now = ", ".join(f"{setting}={found.config.get(setting)}" for setting in wrong)
         repaired = ",".join(f"{setting}={value}" for setting, value in wrong.items())
         message = f"the topic {topic} has {now} and will lose records; the connector sets {repaired} when it starts"
-        yield Finding(Severity.WARNING, name, message)
+        yield Finding.warning(name, message)
 
 
 def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
@@ -197,8 +196,7 @@ def _offsets(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
     found = admin.describe(topic)
     policy = None if found is None else found.config.get("cleanup.policy")
     if policy not in (None, "compact"):
-        yield Finding(
-            Severity.ERROR,
+        yield Finding.error(
             "offset.storage.topic",
             f"the topic {topic} has cleanup.policy={policy} and would lose positions; it must be compact",
         )
@@ -213,15 +211,14 @@ def _dead_letters(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]
     name, wrong = connect.DEAD_LETTER_TOPIC.name, wrong_history_config(found.config)
     if "compact" in found.config.get("cleanup.policy", ""):
         policy = found.config["cleanup.policy"]
-        yield Finding(
-            Severity.ERROR,
+        yield Finding.error(
             name,
             f"the topic {letters.topic} has cleanup.policy={policy}, which removes dead letters with the same key: set "
             "it to delete",
         )
     elif wrong:
         now = ", ".join(f"{setting}={found.config.get(setting)}" for setting in wrong)
-        yield Finding(Severity.WARNING, name, f"the topic {letters.topic} has {now}, and removes old dead letters")
+        yield Finding.warning(name, f"the topic {letters.topic} has {now}, and removes old dead letters")
 
 
 def _claim_checks(config: Configuration) -> Iterator[Finding]:
@@ -232,7 +229,7 @@ def _claim_checks(config: Configuration) -> Iterator[Finding]:
     try:
         open_folder(large.claim_check_url)
     except DeliveryError as error:
-        yield Finding(Severity.ERROR, connect.CLAIM_CHECK_URL.name, str(error))
+        yield Finding.error(connect.CLAIM_CHECK_URL.name, str(error))
 
 
 def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
@@ -243,7 +240,7 @@ def _refused(config: Configuration, admin: TopicAdmin) -> Iterator[Finding]:
         refusal = admin.rejection(f"{config.topics.prefix}.rowtide-check", settings)
         if refusal is not None:
             message = f"Kafka does not accept these settings for a topic: {refusal}"
-            yield Finding(Severity.ERROR, f"topic.creation.{name}", message)
+            yield Finding.error(f"topic.creation.{name}", message)
 
 
 def renames_topics(config: Configuration) -> bool:
@@ -262,7 +259,7 @@ def _of_tables(config: Configuration, captured: tuple[CheckedTable, ...]) -> Ite
     for table in captured:
         if table.topic is not None and table.topic in own:
             message = f"the topic {table.topic} is that of table {table.database}.{table.name}: name another one"
-            yield Finding(Severity.ERROR, own[table.topic], message)
+            yield Finding.error(own[table.topic], message)
 
 
 def _missing(config: Configuration, captured: tuple[CheckedTable, ...]) -> Iterator[Finding]:
@@ -270,8 +267,7 @@ def _missing(config: Configuration, captured: tuple[CheckedTable, ...]) -> Itera
         return
     missing = sorted({str(table.topic) for table in captured if table.partitions == 0})
     if missing:
-        yield Finding(
-            Severity.WARNING,
+        yield Finding.warning(
             "topic.creation.enable",
             f"is false, and these topics are missing: {some_of(missing)}. Create them, or set "
             "auto.create.topics.enable on the brokers",

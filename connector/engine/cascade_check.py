@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.check.table_rules import CASCADES_LOGGED
 from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import Configuration
@@ -62,9 +62,9 @@ def cascade_findings(config: Configuration, captured: Iterable[CheckedTable]) ->
             names = [TableId(one.database, one.name) for one in captured if one.topic is not None]
             tables = server_queries.structures(session, names)
     except ConnectorError as error:
-        return [Finding(Severity.ERROR, "database.hostname", str(error))]
+        return [Finding.error("database.hostname", str(error))]
     cascades = Cascades(tables, CapturedNames(config.capture.tables, tables.exists))
-    return [Finding(Severity.ERROR, capture.CASCADED_CHANGES.name, one) for one in cascades.problems()]
+    return [Finding.error(capture.CASCADED_CHANGES.name, one) for one in cascades.problems()]
 
 
 def _logged(session: Session) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from importlib import import_module
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import connect, running
 from rowtide.connector.delivery.errors import DeliveryError
@@ -19,7 +19,7 @@ def package_findings(config: Configuration) -> Iterator[Finding]:
             missing = error.__cause__ or error  # a sink wraps the error
             if not isinstance(missing, ModuleNotFoundError):
                 raise
-            yield Finding(Severity.ERROR, name, needs_package(missing, extra))
+            yield Finding.error(name, needs_package(missing, extra))
 
 
 def _extras(config: Configuration) -> Iterator[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import converters as properties
@@ -82,11 +82,11 @@ def registry_findings(
     try:
         sides = list(_sides(config))
     except ConnectorError as error:  # a package is missing
-        return [Finding(Severity.ERROR, properties.VALUE.converter.name, str(error))]
+        return [Finding.error(properties.VALUE.converter.name, str(error))]
     topics = {TableId(one.database, one.name): one.topic for one in captured if one.topic is not None}
     if config.transforms and sides:
         message = "the schemas are not checked in the registry, because transforms change them"
-        return [Finding(Severity.REMARK, sides[0].subject, message)]
+        return [Finding.remark(sides[0].subject, message)]
     if not sides and statement is None:
         return []
     try:
@@ -96,9 +96,9 @@ def registry_findings(
         if statement is not None:
             found += _after(config, sides, topics, tables, statement)
     except RegistryUnreachable as error:
-        return [Finding(Severity.ERROR, sides[0].subject, str(error), retriable=True)]
+        return [Finding.error(sides[0].subject, str(error), retriable=True)]
     except ConnectorError as error:
-        return [Finding(Severity.ERROR, "database.hostname", str(error))]
+        return [Finding.error("database.hostname", str(error))]
     return found
 
 
@@ -124,10 +124,10 @@ def _accepted(
         checked += 1
         for side in sides:
             for refusal in side.refusals(topic, table, config):
-                yield Finding(Severity.ERROR, side.subject, f"the schema of {table_id} would be refused: {refusal}")
+                yield Finding.error(side.subject, f"the schema of {table_id} would be refused: {refusal}")
     if checked < len(topics):
         message = f"the schemas of {len(topics) - checked} more tables were not checked in the registry"
-        yield Finding(Severity.REMARK, sides[0].subject, message)
+        yield Finding.remark(sides[0].subject, message)
 
 
 def _after(
@@ -141,11 +141,11 @@ def _after(
         result = tables.apply(QueryEvent(statement, database=database, sql_mode=0, position=""))
     except SchemaHistoryError as error:
         message = f"{error}. Names of tables need their database: shop.orders"
-        yield Finding(Severity.ERROR, subject, message, planned=True)
+        yield Finding.error(subject, message, planned=True)
         return
     changed = [(one, table) for one, table in result.altered if table is not None and one in topics]
     if not changed:
-        yield Finding(Severity.REMARK, subject, "the statement changes the schema of no captured table")
+        yield Finding.remark(subject, "the statement changes the schema of no captured table")
     for table_id, table in changed:
         refused = False
         for side in sides:
@@ -154,7 +154,7 @@ def _after(
                 message = f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}"
                 advice = "give the column a default or allow NULL, or " if refusal.kind is Kind.NEW else ""
                 way_out = f"Before it, {advice}change the subject's compatibility level"
-                yield Finding(Severity.ERROR, subject, f"{message}. {way_out}", planned=True)
+                yield Finding.error(subject, f"{message}. {way_out}", planned=True)
         if not refused:
             where = "the schema registry accepts" if sides else "there is no registry to refuse"
-            yield Finding(Severity.REMARK, subject, f"{where} the schemas of {table_id} after the statement")
+            yield Finding.remark(subject, f"{where} the schemas of {table_id} after the statement")

@@ -7,7 +7,7 @@ the position. A table that was created later is complete in the stream, unless a
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from rowtide.connector.check import Finding, Severity
+from rowtide.connector.check import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import snapshot as properties
 from rowtide.connector.config.choices import NewTables, SnapshotMode
@@ -124,12 +124,12 @@ def _obstacle(snapshot: SnapshotConfig, table: TableId, structure: Table | None)
 
 def _wanted(tables: Sequence[TableId]) -> Finding:
     message = f"{some_of(tables)}: new among the captured tables. An incremental snapshot reads their existing rows"
-    return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)
+    return Finding.remark(properties.NEW_TABLES.name, message)
 
 
 def _refused(table: TableId, obstacle: str) -> Finding:
     message = f"{table}: new among the captured tables, but its existing rows are not read: {obstacle}; {_GUIDE}"
-    return Finding(Severity.WARNING, properties.NEW_TABLES.name, message)
+    return Finding.warning(properties.NEW_TABLES.name, message)
 
 
 def _not_read(tables: Sequence[TableId]) -> Finding:
@@ -138,7 +138,7 @@ def _not_read(tables: Sequence[TableId]) -> Finding:
         f"Set {properties.NEW_TABLES.name}=incremental to read them, or send an execute-snapshot signal; "
         f"{_GUIDE}"
     )
-    return Finding(Severity.WARNING, properties.NEW_TABLES.name, message)
+    return Finding.warning(properties.NEW_TABLES.name, message)
 
 
 def _unread_by_mode(mode: SnapshotMode, tables: Sequence[TableId]) -> Finding:
@@ -146,4 +146,4 @@ def _unread_by_mode(mode: SnapshotMode, tables: Sequence[TableId]) -> Finding:
         f"{some_of(tables)}: new among the captured tables. Their existing rows are not read, because "
         f"{properties.MODE.name}={mode} reads no rows; {properties.NEW_TABLES.name}=incremental reads them"
     )
-    return Finding(Severity.REMARK, properties.NEW_TABLES.name, message)
+    return Finding.remark(properties.NEW_TABLES.name, message)

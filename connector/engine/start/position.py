@@ -115,15 +115,15 @@ def start_findings(
     except DatabaseUnreachableError as error:
         return [from_problem(error.problem, retriable=error.retriable)]
     except pymysql.MySQLError as error:  # a privilege is missing, which is another finding
-        return [Finding(Severity.ERROR, "database.hostname", f"the server refuses a query: {error.args[-1]}")]
+        return [Finding.error("database.hostname", f"the server refuses a query: {error.args[-1]}")]
     except OffsetStoreError as error:
-        return [Finding(Severity.ERROR, "offset.storage.topic", str(error))]
+        return [Finding.error("offset.storage.topic", str(error))]
     except SchemaHistoryError as error:
-        return [Finding(Severity.ERROR, "schema.history.internal", str(error))]
+        return [Finding.error("schema.history.internal", str(error))]
     except WrongDemand as error:
-        return [Finding(Severity.ERROR, IGNORE_POSITION.name, str(error))]
+        return [Finding.error(IGNORE_POSITION.name, str(error))]
     except (OffsetError, SnapshotError) as error:
-        return [Finding(Severity.ERROR, "snapshot.mode", str(error))]
+        return [Finding.error("snapshot.mode", str(error))]
     where = "no position is stored yet" if stored is None else f"the stored position is {describe(stored)}"
     does = ["takes a snapshot"] if decision.rows else ["reads the tables' structures"] if decision.structure else []
     does += ["streams"] if decision.stream else []
@@ -136,8 +136,8 @@ def start_findings(
     if included is not None:
         more.append(_included_finding(included))
     if note:
-        more.append(Finding(Severity.WARNING, IGNORE_POSITION.name, note))
-    return [*running, *more, Finding(Severity.REMARK, "snapshot.mode", "; ".join((what, *decision.notes)))]
+        more.append(Finding.warning(IGNORE_POSITION.name, note))
+    return [*running, *more, Finding.remark("snapshot.mode", "; ".join((what, *decision.notes)))]
 
 
 def _recorded_bools(config: Configuration) -> list[Finding]:
@@ -166,7 +166,7 @@ def included_findings(config: Configuration, included: IncludedTables) -> list[F
 
 
 def _included_finding(included: IncludedTables) -> Finding:
-    return Finding(Severity.WARNING, TABLE_INCLUDE.name, included.note)
+    return Finding.warning(TABLE_INCLUDE.name, included.note)
 
 
 def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> list[Finding]:
@@ -181,12 +181,12 @@ def second_writer_findings(config: Configuration, store: KafkaOffsetStore) -> li
             f"another program, such as Kafka Connect with Debezium, still stores offsets for {config.name} in topic "
             f"{store.topic}: stop the connector there before rowtide starts"
         )
-        return [Finding(Severity.ERROR, "name", message)]
+        return [Finding.error("name", message)]
     last = store.last_write()
     age = None if last is None else max(0.0, time.time() - last.at_ms / 1000)
     if last is not None and last.writer is not None and age is not None and age < interval and last.writer.may_run:
         message = f"{last.writer} stored a position {age:.0f} s ago; if it still runs, it stops when another one starts"
-        return [Finding(Severity.REMARK, "name", message)]
+        return [Finding.remark("name", message)]
     return []
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rowtide.connector.check.findings import Finding, Severity
+from rowtide.connector.check.findings import Finding
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import capture, values
 from rowtide.connector.config.choices import BoolHandling
@@ -59,7 +59,7 @@ def changed_values(config: Configuration, stored: SourceOffset | None, differenc
             f"Debezium's values. From here on, these no longer apply: {'; '.join(_differences(config, differences))}. "
             "rowtide.values=debezium keeps Debezium's values"
         )
-    return [Finding(Severity.WARNING, values.VALUES.name, message)]
+    return [Finding.warning(values.VALUES.name, message)]
 
 
 def _differences(config: Configuration, differences: Sequence[str]) -> Iterator[str]:
@@ -91,4 +91,4 @@ def bool_findings(config: Configuration, tables: Tables) -> list[Finding]:
         and column.debezium.jdbc_type == JDBC_BOOLEAN
         and config.capture.columns.captures(name.database, name.table, column.name)
     ]
-    return [Finding(Severity.WARNING, BOOLEANS.setting, BOOLEANS.message(columns))] if columns else []
+    return [Finding.warning(BOOLEANS.setting, BOOLEANS.message(columns))] if columns else []
