@@ -20,10 +20,7 @@ THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_
 ON_KAFKA = {"rowtide.schema_history.store.kafka", "rowtide.topics.admin.missing_topics"}
 """Modules without input and output that import a module that connects to Kafka."""
 
-NEED_AVRO = {
-    f"rowtide.envelope.{name}"
-    for name in ("avro.losses", "avro.program", "avro.reader", "avro.values", "converters.avro")
-}
+NEED_AVRO = {f"rowtide.envelope.{name}" for name in ("avro.losses", "avro.reader", "avro.values", "converters.avro")}
 """Modules that need the extra avro."""
 
 

@@ -14,10 +14,14 @@ from rowtide.connector.config.model import (
 )
 from rowtide.connector.errors import ConnectorError
 from rowtide.envelope.converters.cloud_events import CloudEventsConverter, CloudEventsFormat, MetadataSource
-from rowtide.envelope.converters.converter import Converter
-from rowtide.envelope.converters.headers import HeaderConverter, SimpleHeaderConverter
+from rowtide.envelope.converters.converter import Converter, HeaderConverter
 from rowtide.envelope.converters.json import JsonConverter
-from rowtide.envelope.converters.plain import BinaryDataConverter, ByteArrayConverter, StringConverter
+from rowtide.envelope.converters.plain import (
+    BinaryDataConverter,
+    ByteArrayConverter,
+    SimpleHeaderConverter,
+    StringConverter,
+)
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import Registry
 from rowtide.envelope.json.text import JsonFormat

@@ -12,7 +12,7 @@ from rowtide.connector.records.batch import MoreOutputs, Outputs, Steps, joined
 from rowtide.connector.records.codecs.builder import Codec
 from rowtide.connector.records.codecs.rows import EventContext
 from rowtide.connector.records.settings import PipelineSettings
-from rowtide.envelope.converters.envelope_text import processing_times
+from rowtide.envelope.converters.json import processing_times
 from rowtide.envelope.source import stream_snapshot_marker
 
 

@@ -9,8 +9,8 @@ from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.dead_letters import DeadLetters
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.row_compiler import Column
-from rowtide.envelope.converters.converter import Converter
-from rowtide.envelope.converters.headers import HeaderConverter, SimpleHeaderConverter
+from rowtide.envelope.converters.converter import Converter, HeaderConverter
+from rowtide.envelope.converters.plain import SimpleHeaderConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.post_processors import PostProcessor
 from rowtide.envelope.settings import FailureMode, JsonSettings

@@ -20,7 +20,7 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import LOSSLESS, Transforms
 from rowtide.connector.rows.messages import message_bytes
 from rowtide.envelope.converters.converter import Added, Converter
-from rowtide.envelope.converters.headers import SimpleHeaderConverter
+from rowtide.envelope.converters.plain import SimpleHeaderConverter
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
 from rowtide.envelope.json.text import schema_text
 from rowtide.envelope.post_processors import first_failures

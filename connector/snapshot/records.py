@@ -18,8 +18,7 @@ from rowtide.connector.rows.messages import message_bytes, message_parts
 from rowtide.connector.rows.text_protocol_decoder import result_text_reader
 from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader, Rows
 from rowtide.connector.source.server_queries import is_rounded, quoted_table, selected
-from rowtide.envelope.converters.envelope_text import EnvelopeText, processing_times
-from rowtide.envelope.converters.json import wrapping
+from rowtide.envelope.converters.json import EnvelopeText, processing_times, wrapping
 from rowtide.envelope.source import Snapshot, SourceTemplate
 from rowtide.envelope.table import TableSchema
 from rowtide.schema_history.model import Column, Table

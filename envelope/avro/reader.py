@@ -2,11 +2,13 @@
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from rowtide.envelope.schema import DECIMAL, Field, Schema
+
+T = TypeVar("T")
 
 _CONNECT = {"int": "int32", "long": "int64", "float": "float", "double": "double"}
 _LOGICAL = {
@@ -59,6 +61,13 @@ def bare_schema(text: str) -> Any:
     return _Bare().schema(json.loads(text), "")
 
 
+def _defined(types: Mapping[str, T], reference: str, namespace: str) -> T:
+    name = reference if "." in reference else f"{namespace}.{reference}".lstrip(".")
+    if name not in types:
+        raise ValueError(f"the schema refers to {name}, which it does not define")
+    return types[name]
+
+
 class _Reader:
     def __init__(self) -> None:
         self._records: dict[str, Schema] = {}
@@ -73,10 +82,7 @@ class _Reader:
         if isinstance(document, str):
             if document in _CONNECT or document in ("boolean", "string", "bytes"):
                 return Schema(_CONNECT.get(document, document))
-            name = document if "." in document else f"{namespace}.{document}".lstrip(".")
-            if name not in self._records:
-                raise ValueError(f"the schema refers to {name}, which it does not define")
-            return self._records[name]
+            return _defined(self._records, document, namespace)
         kind = document["type"]
         if isinstance(kind, dict | list):
             return self.schema(kind, namespace)
@@ -148,10 +154,7 @@ class _Bare:
         if isinstance(document, str):
             if document in _PRIMITIVE:
                 return document
-            name = document if "." in document else f"{namespace}.{document}".lstrip(".")
-            if name not in self._names:
-                raise ValueError(f"the schema refers to {name}, which it does not define")
-            return self._names[name]
+            return _defined(self._names, document, namespace)
         kind = document["type"]
         if kind == "array":
             return {"type": kind, "items": self.schema(document["items"], namespace)}

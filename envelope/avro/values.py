@@ -1,4 +1,8 @@
-"""Avro's bytes of Connect values: fastavro encodes them after a conversion to Avro's values."""
+"""Avro's bytes of Connect values.
+
+fastavro encodes them after a conversion to Avro's values. Where possible, compiled code turns JSON into the same bytes
+(``connector/records/native/transcode.c``); a program tells it how.
+"""
 
 import io
 import json
@@ -9,7 +13,7 @@ import fastavro
 
 from rowtide.envelope.avro.names import scrubbed
 from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
-from rowtide.envelope.json.text import decimal_bytes
+from rowtide.envelope.json.text import decimal_bytes, string_text
 from rowtide.envelope.schema import Schema
 
 Encoder = Callable[[Any], bytes]
@@ -116,3 +120,37 @@ _CONVERSIONS: dict[str, Callable[[Schema, AvroFormat], _Convert]] = {
     "map": _map,
     "struct": _struct,
 }
+
+
+Program = tuple[str, bytes, bytes, bytes | None, tuple[Any, ...]]
+"""The kind of a value, the text of its field's name, the bytes before a value and those of null, and its parts."""
+
+_KINDS = {
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), "long"),
+    **{kind: kind for kind in ("boolean", "float", "double", "string", "bytes", "struct", "array", "map")},
+}
+
+
+def avro_program(schema: Schema, settings: AvroFormat, name: str | None = None) -> Program:
+    """Return the program of a schema, for text without replaced nulls and with decimals in Base64.
+
+    Args:
+        schema: the schema.
+        settings: how its values become Avro.
+        name: of the field that has the schema.
+    """
+    children: tuple[Program, ...] = ()
+    if schema.type == "struct":
+        children = tuple(avro_program(field.schema, settings, field.name) for field in schema.fields)
+    elif schema.items is not None:
+        children = (avro_program(schema.items, settings),)
+    before = b"" if not schema.optional else b"\x02" if schema.default is None else b"\x00"  # the place in the union
+    text = b"" if name is None else f"{string_text(name)}:".encode()
+    return _KINDS[schema.type], text, before, _null(schema, settings), children
+
+
+def _null(schema: Schema, settings: AvroFormat) -> bytes | None:
+    """Return the bytes of null; ``None`` if it is not allowed."""
+    if schema.optional and (schema.default is None or not settings.replace_null_with_default):
+        return b"\x00" if schema.default is None else b"\x02"
+    return None if schema.default is None else avro_encoder(schema, settings)(schema.default)

@@ -1,57 +1,19 @@
 """``io.confluent.connect.avro.AvroConverter``: Avro with the id of its schema in a registry."""
 
-from collections.abc import Callable
-
 from rowtide.envelope.avro.losses import losses
 from rowtide.envelope.avro.names import record_name
-from rowtide.envelope.avro.program import avro_program
-from rowtide.envelope.avro.schemas import DEFAULT_FORMAT, AvroFormat, avro_schema_text
-from rowtide.envelope.avro.values import avro_encoder
-from rowtide.envelope.converters.converter import Added, Transcoding
-from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
+from rowtide.envelope.avro.schemas import AvroFormat, avro_schema_text
+from rowtide.envelope.avro.values import avro_encoder, avro_program
+from rowtide.envelope.converters.converter import Transcoding
+from rowtide.envelope.converters.registry import Registration, RegistryConverter, SchemaIds, Write, frame
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
-
-_Write = Callable[[object, Added], bytes]
+from rowtide.envelope.transforms.record import Side
 
 
-class AvroConverter:
-    """Avro with schema ids.
-
-    Args:
-        registry: the schema registry.
-        settings: the settings for Avro schemas and values.
-        subjects: the names of subjects.
-        ids: the place of schema ids in records.
-    """
+class AvroConverter(RegistryConverter[AvroFormat]):
+    """Avro with schema ids."""
 
     tells_null = True
-
-    def __init__(
-        self,
-        registry: Registry,
-        settings: AvroFormat = DEFAULT_FORMAT,
-        subjects: SubjectNames = SubjectNames.TOPIC,
-        ids: SchemaIds = SchemaIds.PREFIX,
-    ) -> None:
-        self._registry = registry
-        self._settings = settings
-        self._subjects = subjects
-        self._ids = ids
-        self._writers: SchemaCache[_Write] = SchemaCache()
-
-    @property
-    def replaces_null(self) -> bool:
-        """Whether null becomes the default of its schema."""
-        return self._settings.replace_null_with_default
-
-    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
-        """Return the bytes of a key or value; see :class:`~rowtide.envelope.converters.converter.Converter`."""
-        schema, value = record.schema_of(side), record.content(side)
-        if schema is None or value is None:
-            return None
-        write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
-        return write(value, added)
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
         """Return the program of a schema, unless it is written in another version or its id in a header."""
@@ -71,7 +33,7 @@ class AvroConverter:
         name = record_name(schema.name or "", scrub=self._settings.scrub_invalid_names).full if struct else None
         return Registration(self._subjects.subject(topic, side, name), "AVRO", text)
 
-    def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
+    def _writer(self, topic: str, side: Side, schema: Schema) -> Write:
         registration = self.registration(topic, side, schema)
         registered = self._registry.registered(*registration)
         other = None if registered.text == registration.text else registered.text

@@ -1,4 +1,4 @@
-"""The interface of converters."""
+"""The interfaces of converters of keys and values, and of headers."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -58,5 +58,17 @@ class Converter(Protocol):
         Raises:
             ValueError: as for :meth:`data`.
             RegistryError: as for :meth:`data`.
+        """
+        ...
+
+
+class HeaderConverter(Protocol):
+    """Turns headers into bytes."""
+
+    def header(self, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the bytes of a header; ``None`` for a null header.
+
+        Raises:
+            ValueError: it cannot be written.
         """
         ...

@@ -1,51 +1,51 @@
-"""Converters without schemas: ``StringConverter``, ``ByteArrayConverter`` and Debezium's ``BinaryDataConverter``."""
+"""Converters without schemas: ``StringConverter``, ``ByteArrayConverter``, and Debezium's ``BinaryDataConverter``.
 
+``SimpleHeaderConverter`` is for headers only.
+"""
+
+import abc
 from typing import Any
 
 from rowtide.envelope.converters.converter import Added, Converter, Transcoding
-from rowtide.envelope.json.java_numbers import decimal_number_text, double_text, float_text
-from rowtide.envelope.json.text import decimal_scale
+from rowtide.envelope.json.headers import header_text, number_text
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import ConnectRecord, Side
 
 
-class StringConverter:
-    """``org.apache.kafka.connect.storage.StringConverter``: the text of a value, as returned by Java's ``toString``."""
+class _WithoutSchemas(abc.ABC):
+    """Writes keys and values as headers are written."""
 
     replaces_null = False
     tells_null = True
 
     def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
-        """Return the text in UTF-8."""
+        """Return the bytes of a key or value."""
         return self.header(record.schema_of(side), record.content(side))
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return ``None``: few records are strings."""
+        """Return ``None``: few records are texts or bytes."""
         return None
 
+    @abc.abstractmethod
     def header(self, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the text of a header."""
+        """Return the bytes of a header; ``None`` for null."""
+
+
+class StringConverter(_WithoutSchemas):
+    """``org.apache.kafka.connect.storage.StringConverter``: the text of a value, as returned by Java's ``toString``."""
+
+    def header(self, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the text in UTF-8."""
         if schema is None or value is None:
             return None
         return _string(schema, value).encode("utf-8", "replace")
 
 
-class ByteArrayConverter:
+class ByteArrayConverter(_WithoutSchemas):
     """``org.apache.kafka.connect.converters.ByteArrayConverter``: raw bytes, and nothing else."""
 
-    replaces_null = False
-    tells_null = True
-
-    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
-        """Return the bytes."""
-        return self.header(record.schema_of(side), record.content(side))
-
-    def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return ``None``: few records are bytes."""
-        return None
-
     def header(self, schema: Schema | None, value: Any) -> bytes | None:
-        """Return the bytes of a header."""
+        """Return the bytes."""
         if schema is None or value is None:
             return None
         if schema.type != "bytes" or schema.is_decimal:
@@ -86,6 +86,24 @@ class BinaryDataConverter:
         return self._delegate.transcoding(topic, side, schema)
 
 
+class SimpleHeaderConverter:
+    """``org.apache.kafka.connect.storage.SimpleHeaderConverter``: text that is similar to JSON.
+
+    Args:
+        replace_null_with_default: write a null in a struct as the default of its field, if there is one, as in Connect.
+    """
+
+    def __init__(self, *, replace_null_with_default: bool = True) -> None:
+        self._replaces = replace_null_with_default
+
+    def header(self, schema: Schema | None, value: Any) -> bytes | None:
+        """Return the text in UTF-8."""
+        if schema is None:
+            return None
+        text = header_text(schema, value, replace_null_with_default=self._replaces)
+        return None if text is None else text.encode()
+
+
 def _string(schema: Schema, value: Any) -> str:
     if value is None:
         return "null"
@@ -104,15 +122,7 @@ def _string(schema: Schema, value: Any) -> str:
         case "map" if schema.keys and schema.items:
             keys, items = schema.keys, schema.items
             return "{" + ", ".join(f"{_string(keys, k)}={_string(items, v)}" for k, v in value.items()) + "}"
-        case "bytes" if schema.is_decimal:
-            return decimal_number_text(value, decimal_scale(schema))
-        case "bytes":
+        case "bytes" if not schema.is_decimal:
             raise ValueError("StringConverter has no text for bytes: Java writes the name of a class")
-        case "boolean":
-            return "true" if value else "false"
-        case "float":
-            return float_text(value).strip('"')
-        case "double":
-            return double_text(value).strip('"')
         case _:
-            return str(value)
+            return number_text(schema, value)

@@ -1,11 +1,8 @@
 """``io.confluent.connect.protobuf.ProtobufConverter``: Protobuf with the id of its schema in a registry."""
 
-from collections.abc import Callable
-
-from rowtide.envelope.converters.converter import Added, Transcoding
-from rowtide.envelope.converters.registry import Registration, Registry, SchemaIds, SubjectNames, frame
+from rowtide.envelope.converters.converter import Transcoding
+from rowtide.envelope.converters.registry import Registration, RegistryConverter, SchemaIds, Write, frame
 from rowtide.envelope.protobuf.messages import (
-    DEFAULT_FORMAT,
     SCALARS,
     WELL_KNOWN,
     WRAPPERS,
@@ -16,55 +13,19 @@ from rowtide.envelope.protobuf.program import protobuf_program
 from rowtide.envelope.protobuf.text import WRAPPERS_FILE, protobuf_text
 from rowtide.envelope.protobuf.values import Encoder, message_encoder, scalar_encoder, varint
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
-
-_Write = Callable[[object, Added], bytes]
-
+from rowtide.envelope.transforms.record import Side
 
 FIRST_MESSAGE = b"\x00"
 """Says that a value is the first message of its schema."""
 
 
-class ProtobufConverter:
-    """Protobuf with schema ids.
-
-    Args:
-        registry: the schema registry.
-        settings: the settings for Protobuf schemas and values.
-        subjects: the names of subjects.
-        ids: the place of schema ids in records.
-    """
-
-    def __init__(
-        self,
-        registry: Registry,
-        settings: ProtobufFormat = DEFAULT_FORMAT,
-        subjects: SubjectNames = SubjectNames.TOPIC,
-        ids: SchemaIds = SchemaIds.PREFIX,
-    ) -> None:
-        self._registry = registry
-        self._settings = settings
-        self._subjects = subjects
-        self._ids = ids
-        self._writers: SchemaCache[_Write] = SchemaCache()
-
-    @property
-    def replaces_null(self) -> bool:
-        """Whether null becomes the default of its schema."""
-        return self._settings.replace_null_with_default
+class ProtobufConverter(RegistryConverter[ProtobufFormat]):
+    """Protobuf with schema ids."""
 
     @property
     def tells_null(self) -> bool:
         """Whether null can be distinguished from zero and an empty text."""
         return self._settings.tells_null
-
-    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
-        """Return the bytes of a key or value; see :class:`~rowtide.envelope.converters.converter.Converter`."""
-        schema, value = record.schema_of(side), record.content(side)
-        if schema is None or value is None:
-            return None
-        write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
-        return write(value, added)
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
         """Return the program of a struct, unless the id of its schema is in a header."""
@@ -80,7 +41,7 @@ class ProtobufConverter:
         """Return the registered schema; see :class:`~rowtide.envelope.converters.registry.Registering`."""
         return self._described(topic, side, schema)[0]
 
-    def _writer(self, topic: str, side: Side, schema: Schema) -> _Write:
+    def _writer(self, topic: str, side: Side, schema: Schema) -> Write:
         registration, encode, indexes = self._described(topic, side, schema)
         framed = frame(self._ids, self._registry.registered(*registration), side, indexes)
         return lambda value, added: framed(encode(value), added)

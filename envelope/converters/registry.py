@@ -1,13 +1,14 @@
-"""The interface of a schema registry for converters, the names of subjects, and the forms of schema ids in records."""
+"""Converters with a schema registry: its interface, the names of subjects, and the forms of schema ids in records."""
 
+import abc
 import enum
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from rowtide.envelope.converters.converter import Added
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms.record import Side
+from rowtide.envelope.transforms.record import ConnectRecord, SchemaCache, Side
 
 SchemaKind = Literal["AVRO", "PROTOBUF"]
 
@@ -135,3 +136,58 @@ def frame(ids: SchemaIds, schema: RegisteredSchema, side: Side, message_indexes:
 
 SCHEMA_ID_HEADERS: Mapping[Side, str] = {"key": "__key_schema_id", "value": "__value_schema_id"}
 """The header that names the schema of a key or a value."""
+
+
+Write = Callable[[object, Added], bytes]
+"""From a value to the bytes that are sent, and headers."""
+
+
+class FormatSettings(Protocol):
+    """The settings of a converter's schemas and values."""
+
+    @property
+    def replace_null_with_default(self) -> bool: ...
+
+
+F = TypeVar("F", bound=FormatSettings)
+
+
+class RegistryConverter(abc.ABC, Generic[F]):
+    """A converter that writes the id of a schema with each key or value.
+
+    Args:
+        registry: the schema registry.
+        settings: the settings for schemas and values.
+        subjects: the names of subjects.
+        ids: the place of schema ids in records.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        settings: F,
+        subjects: SubjectNames = SubjectNames.TOPIC,
+        ids: SchemaIds = SchemaIds.PREFIX,
+    ) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._subjects = subjects
+        self._ids = ids
+        self._writers: SchemaCache[Write] = SchemaCache()
+
+    @property
+    def replaces_null(self) -> bool:
+        """Whether null becomes the default of its schema."""
+        return self._settings.replace_null_with_default
+
+    def data(self, record: ConnectRecord, side: Side, added: Added) -> bytes | None:
+        """Return the bytes of a key or value; see :class:`~rowtide.envelope.converters.converter.Converter`."""
+        schema, value = record.schema_of(side), record.content(side)
+        if schema is None or value is None:
+            return None
+        write = self._writers.get(lambda of: self._writer(record.topic, side, of), schema, topic=record.topic)
+        return write(value, added)
+
+    @abc.abstractmethod
+    def _writer(self, topic: str, side: Side, schema: Schema) -> Write:
+        """Register a schema, and return the function that writes its values."""

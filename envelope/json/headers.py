@@ -50,11 +50,20 @@ def _text(schema: Schema, value: Any, *, replaces: bool, embedded: bool = True) 
             return "{" + ",".join(pairs) + "}"
         case "string":
             return _quoted(value) if embedded else str(value)
-        case "bytes" if schema.is_decimal:
-            return decimal_number_text(value, decimal_scale(schema))
-        case "bytes":
+        case "bytes" if not schema.is_decimal:
             text = b2a_base64(value, newline=False).decode()
             return f'"{text}"' if embedded else text
+        case "int32" | "int64":
+            return _integer_text(schema, value)
+        case _:
+            return number_text(schema, value)
+
+
+def number_text(schema: Schema, value: Any) -> str:
+    """Return a number or a boolean as Java's ``toString`` does."""
+    match schema.type:
+        case "bytes":
+            return decimal_number_text(value, decimal_scale(schema))
         case "boolean":
             return "true" if value else "false"
         case "float":
@@ -62,7 +71,7 @@ def _text(schema: Schema, value: Any, *, replaces: bool, embedded: bool = True) 
         case "double":
             return double_text(value).strip('"')
         case _:
-            return _integer_text(schema, value)
+            return str(value)
 
 
 def _struct_text(schema: Schema, value: Any, *, replaces: bool) -> str:

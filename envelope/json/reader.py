@@ -34,21 +34,6 @@ def parse_value(schema: Schema, text: str | bytes) -> Any:
     return value_from_json(schema, _loaded(text))
 
 
-def parse_enveloped(text: str | bytes) -> tuple[Schema | None, Any]:
-    """Parse the schema and the value of a message with ``schemas.enable=true``.
-
-    Raises:
-        NotConnectJsonError: the text is not JSON, or does not have exactly the keys ``schema`` and ``payload``.
-    """
-    document = _loaded(text)
-    if not isinstance(document, dict) or set(document) != {"schema", "payload"}:
-        raise NotConnectJsonError('expected an object with "schema" and "payload" (schemas.enable=true)')
-    if document["schema"] is None:
-        return None, document["payload"]
-    schema = schema_from_json(document["schema"])
-    return schema, value_from_json(schema, document["payload"])
-
-
 def schema_from_json(document: Any) -> Schema:
     """Return the schema of a parsed JSON document.
 

@@ -10,15 +10,7 @@ from rowtide.envelope.protobuf.values import field_encoder, tag_of, varint
 Program = tuple[str, bytes, bytes, bytes | None, tuple[Any, ...], bool, bytes]
 """As for Avro, and whether a field is written even if it is zero or empty, and the bytes of a decimal's scale."""
 
-_SCALARS = {
-    "int32": "field of long",
-    "int64": "field of long",
-    "bool": "field of boolean",
-    "float": "field of float",
-    "double": "field of double",
-    "string": "field of string",
-    "bytes": "field of bytes",
-}
+_KINDS = {"int32": "long", "int64": "long", "bool": "boolean"}
 
 
 def protobuf_program(message: MessageType, settings: ProtobufFormat) -> Program | None:
@@ -65,7 +57,7 @@ def _single(field: FieldType, name: bytes, tag: bytes, null: bytes | None, setti
         scale = decimal_scale(field.element)
         written = b"\x18" + varint(scale) if scale else b""
         return "field of decimal", name, tag, null, (), True, written
-    kind = _SCALARS[field.scalar]
+    kind = f"field of {_KINDS.get(field.scalar, field.scalar)}"
     if field.wrapped:
         value = kind, b"", tag_of(replace(field, number=1, wrapped=False)), None, (), False, b""
         return "field of wrapped", name, tag, null, (value,), True, b""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rowtide.envelope.json.text import decimal_bytes
 from rowtide.envelope.protobuf.messages import WELL_KNOWN, WRAPPERS
 from rowtide.envelope.protobuf.parser import ParsedField, ParsedMessage, parsed_file
-from rowtide.envelope.schema import DECIMAL, Field, Schema
+from rowtide.envelope.schema import BOOLEAN, BYTES, DECIMAL, FLOAT32, FLOAT64, INT32, INT64, STRING, Field, Schema
 
 Decode = Callable[[bytes], Any]
 
@@ -29,15 +29,6 @@ _SEMANTIC = {
     ("VariableScaleDecimal", ("scale", "value")): "io.debezium.data.VariableScaleDecimal",
 }
 """Debezium's structs, by the name and the fields of their messages."""
-
-
-class _Scalar(NamedTuple):
-    """A scalar type: its Connect type, its wire type, the conversion of a read value, and the value if it is absent."""
-
-    connect: str
-    wire: int
-    value: Callable[[Any], Any]
-    zero: Any
 
 
 class _Type(NamedTuple):
@@ -139,21 +130,21 @@ def _fixed(code: str) -> Callable[[bytes], Any]:
 
 
 _SCALARS = {
-    "int32": _Scalar("int32", _VARINT, _signed_32, 0),
-    "int64": _Scalar("int64", _VARINT, _signed, 0),
-    "uint32": _Scalar("int64", _VARINT, lambda value: value & 0xFFFF_FFFF, 0),
-    "uint64": _Scalar("int64", _VARINT, int, 0),
-    "sint32": _Scalar("int32", _VARINT, lambda value: _zigzag(value & 0xFFFF_FFFF), 0),
-    "sint64": _Scalar("int64", _VARINT, _zigzag, 0),
-    "bool": _Scalar("boolean", _VARINT, bool, False),
-    "fixed32": _Scalar("int64", _FIXED_32, _fixed("I"), 0),
-    "sfixed32": _Scalar("int32", _FIXED_32, _fixed("i"), 0),
-    "float": _Scalar("float", _FIXED_32, _fixed("f"), 0.0),
-    "fixed64": _Scalar("int64", _FIXED_64, _fixed("Q"), 0),
-    "sfixed64": _Scalar("int64", _FIXED_64, _fixed("q"), 0),
-    "double": _Scalar("double", _FIXED_64, _fixed("d"), 0.0),
-    "string": _Scalar("string", _BYTES, bytes.decode, ""),
-    "bytes": _Scalar("bytes", _BYTES, bytes, b""),
+    "int32": _Type(INT32, _VARINT, _signed_32, 0),
+    "int64": _Type(INT64, _VARINT, _signed, 0),
+    "uint32": _Type(INT64, _VARINT, lambda value: value & 0xFFFF_FFFF, 0),
+    "uint64": _Type(INT64, _VARINT, int, 0),
+    "sint32": _Type(INT32, _VARINT, lambda value: _zigzag(value & 0xFFFF_FFFF), 0),
+    "sint64": _Type(INT64, _VARINT, _zigzag, 0),
+    "bool": _Type(BOOLEAN, _VARINT, bool, False),
+    "fixed32": _Type(INT64, _FIXED_32, _fixed("I"), 0),
+    "sfixed32": _Type(INT32, _FIXED_32, _fixed("i"), 0),
+    "float": _Type(FLOAT32, _FIXED_32, _fixed("f"), 0.0),
+    "fixed64": _Type(INT64, _FIXED_64, _fixed("Q"), 0),
+    "sfixed64": _Type(INT64, _FIXED_64, _fixed("q"), 0),
+    "double": _Type(FLOAT64, _FIXED_64, _fixed("d"), 0.0),
+    "string": _Type(STRING, _BYTES, bytes.decode, ""),
+    "bytes": _Type(BYTES, _BYTES, bytes, b""),
 }
 
 
@@ -265,7 +256,7 @@ def _type(name: str, parameters: Mapping[str, str], path: list[ParsedMessage]) -
     scalar = _SCALARS.get(name)
     if scalar is not None:
         narrow = parameters.get("connect.type", "")
-        return _Type(Schema(narrow if narrow in _SMALL else scalar.connect), scalar.wire, scalar.value, scalar.zero)
+        return scalar._replace(schema=Schema(narrow)) if narrow in _SMALL else scalar
     known = name.removeprefix(".")
     if known in _WRAPPERS:
         return _WRAPPERS[known]
@@ -312,7 +303,7 @@ def _wrapper(scalar: str) -> _Type:
             found = kind.value(part)
         return found
 
-    return _Type(Schema(kind.connect, optional=True), _BYTES, value)
+    return _Type(kind.schema.with_optional(True), _BYTES, value)
 
 
 _WRAPPERS = {

@@ -135,8 +135,8 @@ def _length_delimited(number: int, encode: Encoder) -> Encoder:
 
 
 def _tagged(number: int, scalar: str, *, written_if_zero: bool) -> Encoder:
-    wire, encode = _SCALARS[scalar]
-    tag, zero = _tag(number, wire), encode(_ZEROS[scalar])
+    wire, encode, empty = _SCALARS[scalar]
+    tag, zero = _tag(number, wire), encode(empty)
 
     def write(value: Any) -> bytes:
         data = encode(value)
@@ -153,24 +153,16 @@ def _counted(data: bytes) -> bytes:
     return varint(len(data)) + data
 
 
-_SCALARS: dict[str, tuple[int, Encoder]] = {
-    "int32": (_VARINT, varint),
-    "int64": (_VARINT, varint),
-    "bool": (_VARINT, lambda value: b"\x01" if value else b"\x00"),
-    "float": (_FIXED_32, struct.Struct("<f").pack),
-    "double": (_FIXED_64, struct.Struct("<d").pack),
-    "string": (_BYTES, _string),
-    "bytes": (_BYTES, _counted),
+_SCALARS: dict[str, tuple[int, Encoder, Any]] = {
+    "int32": (_VARINT, varint, 0),
+    "int64": (_VARINT, varint, 0),
+    "bool": (_VARINT, lambda value: b"\x01" if value else b"\x00", False),
+    "float": (_FIXED_32, struct.Struct("<f").pack, 0.0),
+    "double": (_FIXED_64, struct.Struct("<d").pack, 0.0),
+    "string": (_BYTES, _string, ""),
+    "bytes": (_BYTES, _counted, b""),
 }
-_ZEROS: dict[str, Any] = {
-    "int32": 0,
-    "int64": 0,
-    "bool": False,
-    "float": 0.0,
-    "double": 0.0,
-    "string": "",
-    "bytes": b"",
-}
+"""The wire type of each scalar type, its encoder, and the value that is not written."""
 
 
 def _numbers(*numbers: int) -> bytes:

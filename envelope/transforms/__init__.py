@@ -10,7 +10,6 @@ from rowtide.envelope.transforms.chain import (
     TRANSFORMS,
     Plugin,
     TransformChain,
-    chain_from_properties,
     transform_chain,
 )
 from rowtide.envelope.transforms.options import OptionProblem, TransformConfigurationError
@@ -28,6 +27,5 @@ __all__ = [
     "TransformChain",
     "TransformConfigurationError",
     "TransformError",
-    "chain_from_properties",
     "transform_chain",
 ]

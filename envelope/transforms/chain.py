@@ -34,6 +34,10 @@ class _Class(Generic[T]):
         return made
 
 
+def _of_key_or_value(module: str, name: str) -> dict[str, Callable[[Options], Transform]]:
+    return {f"{_KAFKA}{name}${side.title()}": _Class(module, name, side) for side in ("key", "value")}
+
+
 TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _DEBEZIUM + "ExtractNewRecordState": _Class("extract_new_record_state", "ExtractNewRecordState"),
     _DEBEZIUM + "ByLogicalTableRouter": _Class("logical_table_router", "ByLogicalTableRouter"),
@@ -49,29 +53,19 @@ TRANSFORMS: Mapping[str, Callable[[Options], Transform]] = {
     _DEBEZIUM + "VectorToJsonConverter": _Class("vectors", "VectorToJsonConverter"),
     _KAFKA + "RegexRouter": _Class("routing", "RegexRouter"),
     _KAFKA + "Filter": _Class("routing", "Filter"),
-    _KAFKA + "InsertField$Key": _Class("fields", "InsertField", "key"),
-    _KAFKA + "InsertField$Value": _Class("fields", "InsertField", "value"),
-    _KAFKA + "ReplaceField$Key": _Class("fields", "ReplaceField", "key"),
-    _KAFKA + "ReplaceField$Value": _Class("fields", "ReplaceField", "value"),
+    **_of_key_or_value("fields", "InsertField"),
+    **_of_key_or_value("fields", "ReplaceField"),
     _KAFKA + "ValueToKey": _Class("extraction", "ValueToKey"),
-    _KAFKA + "ExtractField$Key": _Class("extraction", "ExtractField", "key"),
-    _KAFKA + "ExtractField$Value": _Class("extraction", "ExtractField", "value"),
-    _KAFKA + "HoistField$Key": _Class("extraction", "HoistField", "key"),
-    _KAFKA + "HoistField$Value": _Class("extraction", "HoistField", "value"),
-    _KAFKA + "SetSchemaMetadata$Key": _Class("fields", "SetSchemaMetadata", "key"),
-    _KAFKA + "SetSchemaMetadata$Value": _Class("fields", "SetSchemaMetadata", "value"),
-    _KAFKA + "HeaderFrom$Key": _Class("headers", "HeaderFrom", "key"),
-    _KAFKA + "HeaderFrom$Value": _Class("headers", "HeaderFrom", "value"),
+    **_of_key_or_value("extraction", "ExtractField"),
+    **_of_key_or_value("extraction", "HoistField"),
+    **_of_key_or_value("fields", "SetSchemaMetadata"),
+    **_of_key_or_value("headers", "HeaderFrom"),
     _KAFKA + "InsertHeader": _Class("headers", "InsertHeader"),
     _KAFKA + "DropHeaders": _Class("headers", "DropHeaders"),
-    _KAFKA + "MaskField$Key": _Class("fields", "MaskField", "key"),
-    _KAFKA + "MaskField$Value": _Class("fields", "MaskField", "value"),
-    _KAFKA + "Cast$Key": _Class("cast", "Cast", "key"),
-    _KAFKA + "Cast$Value": _Class("cast", "Cast", "value"),
-    _KAFKA + "Flatten$Key": _Class("extraction", "Flatten", "key"),
-    _KAFKA + "Flatten$Value": _Class("extraction", "Flatten", "value"),
-    _KAFKA + "TimestampConverter$Key": _Class("timestamps", "TimestampConverter", "key"),
-    _KAFKA + "TimestampConverter$Value": _Class("timestamps", "TimestampConverter", "value"),
+    **_of_key_or_value("fields", "MaskField"),
+    **_of_key_or_value("cast", "Cast"),
+    **_of_key_or_value("extraction", "Flatten"),
+    **_of_key_or_value("timestamps", "TimestampConverter"),
     _KAFKA + "TimestampRouter": _Class("timestamps", "TimestampRouter"),
     _DEBEZIUM + "Filter": _Class("scripting", "Filter"),  # last: the name without a package is that of Kafka Connect's
     _DEBEZIUM + "ContentBasedRouter": _Class("scripting", "ContentBasedRouter"),
@@ -92,9 +86,9 @@ INSTEAD: Mapping[str, str] = {
 """What to do without the other transforms of Debezium."""
 
 PREDICATES: Mapping[str, Callable[[Options], Predicate]] = {
-    _KAFKA + "predicates.RecordIsTombstone": _Class("predicates", "RecordIsTombstone"),
-    _KAFKA + "predicates.HasHeaderKey": _Class("predicates", "HasHeaderKey"),
-    _KAFKA + "predicates.TopicNameMatches": _Class("predicates", "TopicNameMatches"),
+    _KAFKA + "predicates.RecordIsTombstone": _Class("routing", "RecordIsTombstone"),
+    _KAFKA + "predicates.HasHeaderKey": _Class("routing", "HasHeaderKey"),
+    _KAFKA + "predicates.TopicNameMatches": _Class("routing", "TopicNameMatches"),
 }
 """The predicates, by the class name in ``type``."""
 
@@ -218,15 +212,6 @@ def transform_chain(
     return TransformChain(tuple(steps))
 
 
-def chain_from_properties(properties: Mapping[str, str]) -> TransformChain:
-    """Build the transforms of a connector's properties; other properties are ignored.
-
-    Raises:
-        TransformConfigurationError: see :func:`transform_chain`.
-    """
-    return transform_chain(_plugins(properties, "transforms"), _plugins(properties, "predicates"))
-
-
 def _sets_timestamps(plugin: Plugin) -> bool:
     return plugin.type.startswith(PREFIX) or _simple_name(plugin.type) == "EventRouter"
 
@@ -259,12 +244,3 @@ def _build(
 def _by_simple_name(classes: Mapping[str, Callable[[Options], T]], name: str) -> Callable[[Options], T] | None:
     """Find a class by its name without the package, which Kafka Connect accepts too."""
     return next((make for full, make in classes.items() if _simple_name(full) == name), None)
-
-
-def _plugins(properties: Mapping[str, str], kind: str) -> list[Plugin]:
-    plugins = []
-    for name in dict.fromkeys(item.strip() for item in properties.get(kind, "").split(",") if item.strip()):
-        prefix = f"{kind}.{name}."
-        options = {key.removeprefix(prefix): value for key, value in properties.items() if key.startswith(prefix)}
-        plugins.append(Plugin(name, options.pop("type", "").strip(), options))
-    return plugins

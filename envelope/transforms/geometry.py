@@ -4,6 +4,7 @@
 turns WKB into EWKB, which has the reference system in it, or vice versa.
 """
 
+import abc
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,9 +21,30 @@ _POINT, _LINE_STRING, _POLYGON, _MULTI_POINT, _MULTI_POLYGON, _COLLECTION = 1, 2
 Convert = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class SwapGeometryCoordinates:
-    """Exchanges the coordinates in the WKB of ``GEOMETRY`` columns; as in Debezium, ``POINT`` columns stay unchanged.
+class _GeometryTransform(abc.ABC):
+    """Changes the WKB of ``GEOMETRY`` columns; as in Debezium, ``POINT`` columns stay unchanged."""
+
+    replace_null_with_default: bool
+    _plans: SchemaCache[tuple[Convert | None]]
+
+    def apply(self, record: ConnectRecord) -> ConnectRecord:
+        """Return the record with its geometries changed."""
+        schema = record.value_schema
+        if schema is None or schema.type != "struct" or record.value is None:
+            return record
+        (convert,) = self._plans.get(
+            lambda of: (_conversion(of, self._changed, replaces=self.replace_null_with_default),), schema
+        )
+        return record if convert is None else record.with_content("value", schema, convert(record.value))
+
+    @abc.abstractmethod
+    def _changed(self, geometry: Any) -> Any:
+        """Return the struct of a geometry after the change."""
+
+
+@dataclass(frozen=True)
+class SwapGeometryCoordinates(_GeometryTransform):
+    """Exchanges the coordinates of geometries.
 
     Attributes:
         srids: the reference systems whose geometries are changed.
@@ -44,25 +66,15 @@ class SwapGeometryCoordinates:
                 options.problem("srids", f"must be numbers separated by commas, not {item!r}")
         return cls(frozenset(srids), not options.exact)
 
-    def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with the exchanged coordinates."""
-        schema = record.value_schema
-        if schema is None or schema.type != "struct" or record.value is None:
-            return record
-        (convert,) = self._plans.get(
-            lambda of: (_conversion(of, self._swapped, replaces=self.replace_null_with_default),), schema
-        )
-        return record if convert is None else record.with_content("value", schema, convert(record.value))
-
-    def _swapped(self, geometry: Any) -> Any:
+    def _changed(self, geometry: Any) -> Any:
         if geometry.get("srid") not in self.srids or geometry.get("wkb") is None:
             return geometry
         return {**geometry, "wkb": swapped_wkb(geometry["wkb"])}
 
 
-@dataclass(frozen=True, slots=True)
-class GeometryFormatTransformer:
-    """Turns the WKB of ``GEOMETRY`` columns into EWKB, and EWKB into WKB; ``POINT`` columns stay unchanged.
+@dataclass(frozen=True)
+class GeometryFormatTransformer(_GeometryTransform):
+    """Turns WKB into EWKB, and EWKB into WKB.
 
     A geometry without a reference system, for which Debezium stops, stays WKB.
 
@@ -80,17 +92,7 @@ class GeometryFormatTransformer:
         """Read ``format``, which is that of the geometries before the transform."""
         return cls(options.choice("format", ("wkb", "ewkb"), "wkb") == "wkb", not options.exact)
 
-    def apply(self, record: ConnectRecord) -> ConnectRecord:
-        """Return the record with its geometries in the other format."""
-        schema = record.value_schema
-        if schema is None or schema.type != "struct" or record.value is None:
-            return record
-        (convert,) = self._plans.get(
-            lambda of: (_conversion(of, self._reformatted, replaces=self.replace_null_with_default),), schema
-        )
-        return record if convert is None else record.with_content("value", schema, convert(record.value))
-
-    def _reformatted(self, geometry: Any) -> Any:
+    def _changed(self, geometry: Any) -> Any:
         wkb = geometry.get("wkb")
         if wkb is None:
             return geometry

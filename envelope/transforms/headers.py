@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any
 
 from rowtide.envelope.schema import BOOLEAN, INTEGER_BITS, STRING, Field, Schema
 from rowtide.envelope.transforms.options import Options
@@ -28,7 +28,7 @@ class HeaderFrom:
     side: Side
     fields: tuple[str, ...]
     headers: tuple[str, ...]
-    operation: Literal["copy", "move"]
+    moves: bool
     replace_null_with_default: bool
     _schemas: SchemaCache[Schema] = field(default_factory=SchemaCache, repr=False, compare=False)
 
@@ -41,10 +41,7 @@ class HeaderFrom:
                 options.problem(name, "is required")
         if len(fields) != len(headers):
             options.problem("headers", f"must have as many names as fields: {len(fields)}, not {len(headers)}")
-        if not options.required_text("operation"):
-            return cls(side, fields, headers, "copy", options.replaces_nulls())
-        operation = options.choice("operation", ("copy", "move"), "copy")
-        return cls(side, fields, headers, cast('Literal["copy", "move"]', operation), options.replaces_nulls())
+        return cls(side, fields, headers, _moves(options), options.replaces_nulls())
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with the headers. A record without this side remains unchanged."""
@@ -59,7 +56,7 @@ class HeaderFrom:
             )
             for name, header in zip(self.fields, self.headers, strict=True)
         )
-        if self.operation == "move":
+        if self.moves:
             kept = self._schemas.get(self._without, schema)
             record = record.with_content(self.side, kept, {one.name: struct.get(one.name) for one in kept.fields})
         return record.with_headers(found)
@@ -98,12 +95,9 @@ class HeaderToValue:
                 options.problem(name, "must be names without spaces, separated by commas")
         if len(fields) != len(headers):
             options.problem("fields", f"must have as many names as headers: {len(headers)}, not {len(fields)}")
-        operation = "copy"
-        if options.required_text("operation"):
-            operation = options.choice("operation", ("copy", "move"), "copy")
         # Of a repeated header, Debezium uses the first field.
         paths = {name: tuple(path.split(".")) for name, path in reversed(list(zip(headers, fields, strict=False)))}
-        return cls(paths, operation == "move", options.exact)
+        return cls(paths, _moves(options), options.exact)
 
     def apply(self, record: ConnectRecord) -> ConnectRecord:
         """Return the record with the fields. A tombstone, and a record without the headers, remain unchanged."""
@@ -182,6 +176,11 @@ class HeaderToValue:
 
 
 _NEW = Schema("struct")
+
+
+def _moves(options: Options) -> bool:
+    """Read ``operation``: ``copy`` or ``move``."""
+    return bool(options.required_text("operation")) and options.choice("operation", ("copy", "move"), "copy") == "move"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,18 +120,6 @@ def _time(text: str, column: ColumnDescription) -> int:
     return -micros if match[1] else micros
 
 
-def _text(text: str, column: ColumnDescription) -> str:
-    return text
-
-
-def _bytes(text: str, column: ColumnDescription) -> bytes:
-    return text.encode()
-
-
-def _none(text: str, column: ColumnDescription) -> None:
-    return None
-
-
 _READERS: dict[Kind, Callable[[str, ColumnDescription], Any]] = {
     "int": _integer,
     "decimal": _decimal,
@@ -142,13 +130,7 @@ _READERS: dict[Kind, Callable[[str, ColumnDescription], Any]] = {
     "datetime": _datetime,
     "timestamp": _datetime,
     "time": _time,
-    "text": _text,
-    "bytes": _bytes,
-    "enum": _text,
-    "set": _text,
-    "json": _text,
-    "geometry": _none,
-    "vector": _none,
-    "uuid": _text,
-    "inet": _text,
+    "bytes": lambda text, column: text.encode(),
+    **dict.fromkeys(("text", "enum", "set", "json", "uuid", "inet"), lambda text, column: text),
+    **dict.fromkeys(("geometry", "vector"), lambda text, column: None),
 }

@@ -109,11 +109,7 @@ def _truncating(length: int) -> Callable[[Any], Any]:
 
 def _masking(length: int) -> Callable[[Any], Any]:
     mask = "*" * length
-
-    def masked(_value: Any) -> Any:
-        return mask
-
-    return masked
+    return lambda _value: mask
 
 
 def _hashing(rule: Hash, column_length: int) -> Callable[[Any], Any]:

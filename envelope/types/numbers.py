@@ -1,9 +1,9 @@
 """The Connect types of numbers and BIT."""
 
-from binascii import b2a_base64
 from dataclasses import replace
 
 from rowtide.envelope.json.java_numbers import decimal_text, double_text, float_text, to_float32
+from rowtide.envelope.json.text import base64_text, decimal_bytes
 from rowtide.envelope.schema import BOOLEAN, DECIMAL, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, Schema
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.types.column_type import (
@@ -69,8 +69,7 @@ def decimal_schema(precision: int | None, scale: int) -> Schema:
 
 def unscaled_text(unscaled: int) -> str:
     """Return the JSON of an unscaled number: base64 of its bytes as in Java's ``BigInteger.toByteArray``."""
-    length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
-    return f'"{b2a_base64(unscaled.to_bytes(length, "big", signed=True), newline=False).decode()}"'
+    return base64_text(decimal_bytes(unscaled))
 
 
 def numeric_type(column: ColumnDescription, settings: ValueSettings, stage: Stage) -> ColumnType:

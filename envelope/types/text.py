@@ -4,7 +4,7 @@ import base64
 import re
 from binascii import b2a_base64
 
-from rowtide.envelope.json.text import string_text
+from rowtide.envelope.json.text import base64_text, string_text
 from rowtide.envelope.schema import BYTES, STRING, Schema
 from rowtide.envelope.settings import Stage, ValueSettings
 from rowtide.envelope.types.column_type import (
@@ -26,18 +26,14 @@ def _base64(value: bytes) -> str:
     return b2a_base64(value, newline=False).decode()
 
 
-def _base64_json(value: bytes) -> str:
-    return f'"{b2a_base64(value, newline=False).decode()}"'
-
-
 def base64_url_safe(value: bytes) -> str:
     """Return Base64 with ``-``, ``_`` and padding (``binary.handling.mode=base64-url-safe``)."""
     return base64.urlsafe_b64encode(value).decode()
 
 
 _BINARY = {
-    "bytes": ColumnType(BYTES, "bytes", identity, call_expression(_base64_json), form=Form("base64")),
-    "base64": ColumnType(STRING, "bytes", _base64, call_expression(_base64_json), form=Form("base64")),
+    "bytes": ColumnType(BYTES, "bytes", identity, call_expression(base64_text), form=Form("base64")),
+    "base64": ColumnType(STRING, "bytes", _base64, call_expression(base64_text), form=Form("base64")),
     "base64-url-safe": ColumnType(
         STRING, "bytes", base64_url_safe, via_connect_value(STRING, base64_url_safe), form=Form("base64 url")
     ),

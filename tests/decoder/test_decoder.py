@@ -14,11 +14,13 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 import rowtide
 from rowtide.decoder.decoder import Decoder
 from rowtide.decoder.errors import ClaimCheckUnavailable, DecodeError, RegistryUnavailable
+from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
 from rowtide.envelope.json.text import enveloped_text, schema_text
+from rowtide.envelope.protobuf.messages import ProtobufFormat
 from rowtide.envelope.schema import DECIMAL, FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.transforms.record import ConnectRecord
 from tests.support.recordings.golden import Case
@@ -282,7 +284,8 @@ def test_an_unwrapped_row_wherever_the_id_of_its_schema_is(
     registry, schema = Registry(), struct("s.d.t.Value", {"id": INT32, "note": STRING})
     headers: list[tuple[str, bytes | None]] = []
     record = ConnectRecord("s.d.t", None, None, None, schema, {"id": 1, "note": "abc"})
-    data = converter(registry, ids=ids).data(record, "value", headers)
+    settings: Any = AvroFormat() if converter is AvroConverter else ProtobufFormat()
+    data = converter(registry, settings, ids=ids).data(record, "value", headers)
     change = Decoder(registry).decode("s.d.t", None, data, headers)
     assert change is not None
     assert change.after == {"id": 1, "note": "abc"}

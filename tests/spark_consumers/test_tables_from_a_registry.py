@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from rowtide.cli import main
+from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.registry import SchemaIds
 from tests.spark_consumers.messages.test_registered import of_converter, row_of
@@ -47,7 +48,7 @@ def test_tables_of_a_connector_in_avro(spark, kafka, registry, rows_of, tmp_path
     producer = Producer({"bootstrap.servers": kafka.bootstrap})
     for number in range(4):
         ids = SchemaIds.PREFIX if number % 2 else SchemaIds.HEADER
-        converter = AvroConverter(known, ids=SchemaIds.PREFIX if registry_lacks_guids(known) else ids)
+        converter = AvroConverter(known, AvroFormat(), ids=SchemaIds.PREFIX if registry_lacks_guids(known) else ids)
         row = of_converter(row_of(number, "ü" * number, "reg.d.t"), converter)
         headers = [(header["key"], header["value"]) for header in row["headers"]]
         producer.produce("reg.d.t", row["value"], row["key"], headers=headers)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from rowtide.decoder.decoder import Decoder
+from rowtide.envelope.avro.schemas import AvroFormat
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
 from rowtide.envelope.json.reader import schema_from_json, value_from_json
@@ -84,7 +85,7 @@ def rewritten(record: StoredRecord, converter: AvroConverter) -> StoredRecord:
 @pytest.mark.parametrize("ids", SchemaIds)
 def test_the_changes_in_avro_are_those_in_json(ids: SchemaIds) -> None:
     registry = Registry()
-    records, converter = recorded(), AvroConverter(registry, ids=ids)
+    records, converter = recorded(), AvroConverter(registry, AvroFormat(), ids=ids)
     written = [rewritten(record, converter) for record in records]
     assert all(one.value != other.value for one, other in zip(records, written, strict=True) if one.value)
     found = list(Topic([TOPIC], Reader(written), Decoder(registry)).new_records())  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from rowtide.connector.rows.column_output import ColumnOutput
 from rowtide.connector.rows.layouts import JSON, KINDS, ColumnDecoding, column_layout
 from rowtide.connector.rows.row_compiler import Column
 from rowtide.envelope.column_converters import ColumnConverterError
-from rowtide.envelope.converters.headers import SimpleHeaderConverter
+from rowtide.envelope.converters.plain import SimpleHeaderConverter
 from rowtide.envelope.settings import Stage
 from rowtide.envelope.table import OMITTED_TYPES, RecordColumn, RecordRules, TableSchema, build_table_schema
 from rowtide.envelope.types.column_type import Fallback, OutOfRangeError

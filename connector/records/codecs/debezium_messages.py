@@ -16,9 +16,8 @@ from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.rows.messages import message_bytes, message_parts, message_values
 from rowtide.connector.rows.row_compiler import Column, TextRows
 from rowtide.connector.rows.row_decoder import text_rows
-from rowtide.envelope.converters.envelope_text import BETWEEN_ROWS, SOURCE, EnvelopeText
-from rowtide.envelope.converters.headers import SimpleHeaderConverter
-from rowtide.envelope.converters.json import wrapping
+from rowtide.envelope.converters.json import BETWEEN_ROWS, SOURCE, EnvelopeText, wrapping
+from rowtide.envelope.converters.plain import SimpleHeaderConverter
 from rowtide.envelope.json.reader import parse_value
 from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.table import TableSchema

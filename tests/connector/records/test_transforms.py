@@ -16,7 +16,8 @@ from rowtide.envelope.converters.plain import ByteArrayConverter
 from rowtide.envelope.json.text import JsonFormat
 from rowtide.envelope.schema import INT32, OPTIONAL_INT32, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
-from rowtide.envelope.transforms import ConnectRecord, chain_from_properties
+from rowtide.envelope.transforms import ConnectRecord
+from tests.support.transforms import chain_from_properties
 
 PLAIN = JsonSettings(schemas_enable=False)
 KEY = struct("t.Key", {"id": INT32})

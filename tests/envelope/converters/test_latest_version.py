@@ -7,7 +7,7 @@ from decimal import Decimal
 import fastavro
 import pytest
 
-from rowtide.envelope.avro.schemas import avro_schema_text
+from rowtide.envelope.avro.schemas import AvroFormat, avro_schema_text
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaKind
 from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT64, INT32, INT64, STRING, Schema, struct
@@ -30,7 +30,7 @@ class Latest:
 
 
 def written(text: str) -> bytes | None:
-    return AvroConverter(Latest(text)).data(ConnectRecord("t", None, None, None, ROW, VALUE), "value", [])
+    return AvroConverter(Latest(text), AvroFormat()).data(ConnectRecord("t", None, None, None, ROW, VALUE), "value", [])
 
 
 def test_a_version_with_more_fields_is_written() -> None:
@@ -87,7 +87,7 @@ def test_a_version_whose_types_would_change_values_is_not_written(schema: Schema
     )
     record = ConnectRecord("t", None, None, None, struct("t.Row", {"v": schema}), {"v": None})
     with pytest.raises(ValueError, match=f"latest version of subject t-value cannot represent the values: {reason}"):
-        AvroConverter(Latest(latest_text)).data(record, "value", [])
+        AvroConverter(Latest(latest_text), AvroFormat()).data(record, "value", [])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_a_version_whose_types_would_change_values_is_not_written(schema: Schema
 def test_a_version_with_wider_types_is_written(schema: Schema, value: object, latest: object) -> None:
     text = json.dumps({"type": "record", "name": "Row", "namespace": "t", "fields": [{"name": "v", "type": latest}]})
     record = ConnectRecord("t", None, None, None, struct("t.Row", {"v": schema}), {"v": value})
-    data = AvroConverter(Latest(text)).data(record, "value", [])
+    data = AvroConverter(Latest(text), AvroFormat()).data(record, "value", [])
     assert data is not None
     found = fastavro.schemaless_reader(io.BytesIO(data[5:]), json.loads(text), None)
     assert found == {"v": Decimal("0.005") if schema is DECIMALS else value}

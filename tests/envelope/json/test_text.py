@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowtide.envelope.json.java_numbers import to_float32
-from rowtide.envelope.json.reader import NotConnectJsonError, parse_enveloped, parse_schema, parse_value
+from rowtide.envelope.json.reader import NotConnectJsonError, parse_schema, parse_value
 from rowtide.envelope.json.text import JsonFormat, enveloped_text, schema_text, string_text, value_text
 from rowtide.envelope.schema import DECIMAL, FLOAT32, INT32, INT64, STRING, Field, Schema, struct
+from tests.support.recordings.enveloped import parse_enveloped
 
 RECORDED = sorted(Path(__file__).parents[2].glob("golden/*/golden/records.jsonl.gz"))
 

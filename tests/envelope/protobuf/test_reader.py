@@ -225,7 +225,7 @@ def test_a_schema_that_connect_does_not_have_is_an_error(text: str, reason: str)
 
 def test_a_date_that_protobuf_does_not_have_is_an_error() -> None:
     schema = struct("a.A", {"d": Schema("int32", name="org.apache.kafka.connect.data.Date", version=1)})
-    converter = ProtobufConverter(RecordedRegistry())
+    converter = ProtobufConverter(RecordedRegistry(), ProtobufFormat())
     for days in (2**31 - 1, 3_000_000):
         with pytest.raises(ValueError, match="field 'd' of A: a date is not one of the years 1 to 9999"):
             converter.data(ConnectRecord("t", None, None, None, schema, {"d": days}), "value", [])

@@ -7,8 +7,8 @@ from rowtide.envelope.transforms import (
     ConnectRecord,
     TransformConfigurationError,
     TransformError,
-    chain_from_properties,
 )
+from tests.support.transforms import chain_from_properties
 
 KAFKA = "org.apache.kafka.connect.transforms."
 NAME = Schema("string", optional=True, default="n")

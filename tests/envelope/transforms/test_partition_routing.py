@@ -31,8 +31,8 @@ from rowtide.envelope.transforms import (
     ConnectRecord,
     TransformConfigurationError,
     TransformError,
-    chain_from_properties,
 )
+from tests.support.transforms import chain_from_properties
 
 CONNECT = "org.apache.kafka.connect.data."
 FIELDS = {

@@ -11,10 +11,10 @@ import pytest
 import rowtide
 from rowtide.envelope.schema import BYTES, DECIMAL, FLOAT32, FLOAT64, INT32, INT64, STRING, Schema, struct
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformConfigurationError, TransformError
-from rowtide.envelope.transforms.chain import chain_from_properties
 from rowtide.envelope.transforms.python_hook import PythonTransform
 from rowtide.envelope.transforms.record import SchemaCache, described
 from rowtide.envelope.transforms.validation import check_record
+from tests.support.transforms import chain_from_properties
 
 SCHEMA = struct("s.d.t.Value", {"id": INT32})
 RECORD = ConnectRecord("s.d.t", None, None, None, SCHEMA, {"id": 1})

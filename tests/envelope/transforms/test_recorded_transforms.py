@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from rowtide.envelope.json.headers import header_text
-from rowtide.envelope.json.reader import parse_enveloped
 from rowtide.envelope.json.text import JsonFormat, enveloped_text
 from rowtide.envelope.schema import Schema
-from rowtide.envelope.transforms import ConnectRecord, Header, TransformError, chain_from_properties
+from rowtide.envelope.transforms import ConnectRecord, Header, TransformError
+from tests.support.recordings.enveloped import parse_enveloped
+from tests.support.transforms import chain_from_properties
 
 TESTS = Path(__file__).parents[2]
 RECORDED = json.loads(gzip.decompress((Path(__file__).parent / "recorded.json.gz").read_bytes()))

@@ -7,8 +7,9 @@ import pytest
 
 from rowtide.envelope.schema import INT32, STRING, Schema, struct
 from rowtide.envelope.transforms import ConnectRecord, Header, TransformConfigurationError, TransformError
-from rowtide.envelope.transforms.chain import TransformChain, chain_from_properties
+from rowtide.envelope.transforms.chain import TransformChain
 from rowtide.envelope.transforms.groovy import NotTranslatableError, translated
+from tests.support.transforms import chain_from_properties
 
 ROW = struct("dummy.Value", {"id": Schema("int8"), "name": STRING}, optional=True)
 ENVELOPE = struct("dummy.Envelope", {"before": ROW, "after": ROW, "op": STRING})

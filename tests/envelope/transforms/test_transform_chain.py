@@ -15,11 +15,11 @@ from rowtide.envelope.transforms import (
     Header,
     TransformConfigurationError,
     TransformError,
-    chain_from_properties,
 )
 from rowtide.envelope.transforms.chain import INSTEAD
 from rowtide.envelope.transforms.options import Options
 from rowtide.envelope.transforms.record import SchemaCache
+from tests.support.transforms import chain_from_properties
 
 KAFKA = "org.apache.kafka.connect.transforms."
 DEBEZIUM = "io.debezium.transforms."

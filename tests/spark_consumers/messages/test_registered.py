@@ -17,13 +17,13 @@ from rowtide.envelope.claim_check import ClaimCheck
 from rowtide.envelope.converters.avro import AvroConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaIds, SchemaKind
-from rowtide.envelope.json.reader import parse_enveloped
 from rowtide.envelope.protobuf.messages import ProtobufFormat
 from rowtide.envelope.transforms.record import ConnectRecord
 from rowtide.spark_consumers.errors import RegistryError
 from rowtide.spark_consumers.settings import Layout
 from tests.spark_consumers.test_tables_of_recorded_topics import TOPICS
 from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.enveloped import parse_enveloped
 from tests.support.recordings.recorded_tables import Recorded, fold, recorded, same_rows
 
 pytestmark = pytest.mark.spark
@@ -140,7 +140,7 @@ def test_tables_are_those_of_the_same_records_in_json(
 def test_a_topic_may_have_records_in_every_form(tables, rows_of, tmp_path: Path) -> None:
     registry = Registry()
     records = [row_of(number, "v" * number) for number in range(6)]
-    avro, headed = AvroConverter(registry), AvroConverter(registry, ids=SchemaIds.HEADER)
+    avro, headed = AvroConverter(registry, AvroFormat()), AvroConverter(registry, AvroFormat(), ids=SchemaIds.HEADER)
     rows = [of_converter(record, (avro, headed)[at % 2]) for at, record in enumerate(records[:4])]
     for record in records[4:]:
         key, value = (text.encode() for text in (record.key or "", record.value or ""))
@@ -157,7 +157,7 @@ def test_a_message_that_cannot_be_decoded_is_named_and_leaves_the_table_alone(ta
         registry = Registry()
         topic = f"p.d.{kind.__name__}"
         records = [row_of(number, "abc", topic) for number in range(3)]
-        rows = written(records, kind(registry, NULLS) if kind is ProtobufConverter else kind(registry))
+        rows = written(records, kind(registry, NULLS if kind is ProtobufConverter else AvroFormat()))
         rows[1]["value"] = rows[1]["value"][:-1]
         [found] = tables(rows, registry, {topic: described(records)}).values()
         assert f"topic {topic}, partition 0, offset 1: the value does not fit schema 2" in found.error
@@ -183,7 +183,7 @@ def test_history_needs_envelopes_in_any_form(tables, rows_of, tmp_path: Path, ki
     schema = {"type": "struct", "fields": [ID, TEXT], "optional": False}
     key = {"type": "struct", "fields": [ID], "optional": False}
     placeless._append(0, placeless._message(key, {"id": 1}), placeless._message(schema, first))
-    converter = kind(registry, NULLS) if kind is ProtobufConverter else kind(registry)
+    converter = kind(registry, NULLS if kind is ProtobufConverter else AvroFormat())
     schemas = {"p.d.t": described(topic.records)}
     rows = written([*topic.records, *placeless.records], converter)
     found = tables(rows, registry, schemas, layout=Layout.HISTORY)
@@ -196,7 +196,7 @@ def test_history_needs_envelopes_in_any_form(tables, rows_of, tmp_path: Path, ki
 
 def test_a_schema_that_the_registry_lacks_names_the_first_record(tables, tmp_path: Path) -> None:
     registry = Registry()
-    rows = written([row_of(number, "abc") for number in range(3)], AvroConverter(registry))
+    rows = written([row_of(number, "abc") for number in range(3)], AvroConverter(registry, AvroFormat()))
     rows[2]["value"] = b"\0\0\0\0\x63rest"
     [found] = tables(rows, registry).values()
     assert found.error == (
@@ -208,7 +208,9 @@ def test_a_schema_that_the_registry_lacks_names_the_first_record(tables, tmp_pat
 def test_null_that_cannot_be_told_from_an_empty_text_is_an_error(tables) -> None:
     registry = Registry()
     records = [row_of(1, "abc")]
-    [found] = tables(written(records, ProtobufConverter(registry)), registry, {"p.d.t": described(records)}).values()
+    [found] = tables(
+        written(records, ProtobufConverter(registry, ProtobufFormat())), registry, {"p.d.t": described(records)}
+    ).values()
     assert "NULL in column text cannot be distinguished from zero or an empty string" in found.error
     assert "value.converter.optional.for.nullables=true" in found.error
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rowtide.envelope.converters.registry import RegisteredSchema, SchemaKind
-from rowtide.envelope.json.reader import parse_enveloped
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
+from tests.support.recordings.enveloped import parse_enveloped
 from tests.support.recordings.golden import GOLDEN
 
 __all__ = ["Converted", "RecordedRegistry", "conversions", "files", "subjects"]

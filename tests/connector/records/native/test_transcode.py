@@ -18,12 +18,11 @@ from rowtide.connector.records.native.implementation import native
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.connector.records.settings import LOSSLESS, Transforms
 from rowtide.connector.records.transforms import ConversionFailed, Transformer
-from rowtide.envelope.avro.program import avro_program
 from rowtide.envelope.avro.schemas import AvroFormat
-from rowtide.envelope.avro.values import avro_encoder
+from rowtide.envelope.avro.values import avro_encoder, avro_program
 from rowtide.envelope.converters.avro import AvroConverter
-from rowtide.envelope.converters.headers import SimpleHeaderConverter
 from rowtide.envelope.converters.json import JsonConverter
+from rowtide.envelope.converters.plain import SimpleHeaderConverter
 from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.json.text import value_text
