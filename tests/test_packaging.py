@@ -17,7 +17,7 @@ from tests.support.edges import WORLD, touched
 from tests.support.source_tree import PARTS, ROOT, Module, modules
 
 THIRD_PARTY = {part for part, leads in WORLD.items() if not leads <= sys.stdlib_module_names}
-ON_KAFKA = {"rowtide.schema_history.store.kafka", "rowtide.topics.admin.missing_topics"}
+ON_KAFKA = {"rowtide.schema_history.store.kafka"}
 """Modules without input and output that import a module that connects to Kafka."""
 
 NEED_AVRO = {f"rowtide.envelope.{name}" for name in ("avro.losses", "avro.reader", "avro.values", "converters.avro")}

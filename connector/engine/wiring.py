@@ -42,8 +42,7 @@ from rowtide.schema_history.server.query_event import Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 from rowtide.schema_history.store.history_store import InMemorySchemaHistory, SchemaHistoryStore
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
-from rowtide.topics.admin.missing_topics import MissingTopics
-from rowtide.topics.admin.topic_admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import MissingTopics, TopicAdmin
 from rowtide.topics.errors import TopicError
 from rowtide.topics.internal import history_settings
 from rowtide.topics.watch import TopicWatch

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.topics.admin.missing_topics import MissingTopics
-from rowtide.topics.admin.topic_admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import MissingTopics, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import history_settings, offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings

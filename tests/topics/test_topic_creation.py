@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from rowtide.topics.admin.missing_topics import MissingTopics
-from rowtide.topics.admin.topic_admin import TopicAdmin
+from rowtide.topics.admin.topic_admin import MissingTopics, TopicAdmin
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.settings import TopicCreation, TopicSettings
 

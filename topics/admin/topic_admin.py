@@ -6,7 +6,7 @@ Every operation has a timeout. Errors name the topic and say what to do.
 import copy
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Self
@@ -26,13 +26,13 @@ from rowtide.schema_history.store.admin_clients import admin_client
 from rowtide.topics.admin.errors import GONE, REFUSED, failed, is_away
 from rowtide.topics.errors import KafkaUnreachable, TopicError
 from rowtide.topics.internal import wrong_history_config
-from rowtide.topics.settings import TopicSettings
+from rowtide.topics.settings import TopicCreation, TopicSettings
 from rowtide.topics.stable_offsets import Ends
 from rowtide.topics.watch import TopicIdentity
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 100
+_PER_REQUEST = 100
 """The most topics of a request. Kafka creates 10 000 partitions by one, and may choose their number."""
 _FIRST_LOOK_S = 0.01
 _LONGEST_LOOK_S = 0.2
@@ -119,8 +119,8 @@ class TopicAdmin:
         Raises:
             KafkaUnreachable: no broker answers.
         """
-        for start in range(0, len(topics), _AT_ONCE):
-            some = TopicCollection(list(topics[start : start + _AT_ONCE]))
+        for start in range(0, len(topics), _PER_REQUEST):
+            some = TopicCollection(list(topics[start : start + _PER_REQUEST]))
             for topic, future in self._admin.describe_topics(some, request_timeout=self.timeout).items():
                 try:
                     self._answer("look up", topic, future)
@@ -253,8 +253,8 @@ class TopicAdmin:
         """
         topics = list(wanted)
         created = set()
-        for start in range(0, len(topics), _AT_ONCE):
-            some = topics[start : start + _AT_ONCE]
+        for start in range(0, len(topics), _PER_REQUEST):
+            some = topics[start : start + _PER_REQUEST]
             missing = {topic: wanted[topic] for topic in self._missing(some)}
             if missing:
                 created |= self._create(missing)
@@ -421,3 +421,28 @@ def _log_created(topic: str, settings: TopicSettings) -> None:
 
 def _resource(topic: str) -> ConfigResource:
     return ConfigResource(ResourceType.TOPIC, topic)
+
+
+class MissingTopics:
+    """Creates the topics of records before the first record is sent to each.
+
+    Args:
+        admin: creates the topics.
+        rules: their settings; if not ``enabled``, creating missing topics is left to the broker, for which ``admin``
+            needs ``auto_create``.
+    """
+
+    def __init__(self, admin: TopicAdmin, rules: TopicCreation) -> None:
+        self._admin = admin
+        self._rules = rules
+
+    def __call__(self, topics: Collection[str]) -> None:
+        """Create the topics that do not exist.
+
+        Raises:
+            TopicError: as ``TopicAdmin.ensure_all``, or as ``TopicAdmin.look_up``.
+        """
+        if self._rules.enabled:
+            self._admin.ensure_all({topic: self._rules.settings_for(topic) for topic in topics})
+        else:
+            self._admin.look_up(list(topics))

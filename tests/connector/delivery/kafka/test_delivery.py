@@ -21,7 +21,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.batch import Batch
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.topics.admin.missing_topics import MissingTopics
+from rowtide.topics.admin.topic_admin import MissingTopics
 from rowtide.topics.internal import offsets_settings
 from rowtide.topics.settings import TopicCreation, TopicSettings
 from tests.support.kafka.topic_tools import Topics, partition_for
