@@ -64,7 +64,7 @@ class RecordedStructures:
             )
         with history_source(self._config) as source:
             if self._records is None:
-                self._records = list(source.store.replay_as(parse_record))
+                self._records = list(source.store.replay(parse_record))
             server = replace(source.server, version=version)
         counted = self._config.capture.counted_sources
         tables = recover(

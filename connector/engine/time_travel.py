@@ -170,7 +170,7 @@ def replay_table(
         with history_source(config) as source:
             server = replace(source.server, version=version)
             position = BinlogPosition(offset.file, offset.pos, offset.gtids)
-            return recover(source.store.replay_as(parse_record), server, position)
+            return recover(source.store.replay(parse_record), server, position)
 
     make_pipeline = replay_pipeline(form, settings, time.time_ns, None, partial(_prepared, folder, section.start))
 

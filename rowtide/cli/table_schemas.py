@@ -93,7 +93,7 @@ def _read_history(paths: Sequence[str]) -> _History:
         from rowtide.connector.engine.wiring import history_source  # noqa: PLC0415 - needs the extra
 
         with history_source(config) as source:
-            for record in source.store.replay_as(parse_record):
+            for record in source.store.replay(parse_record):
                 for table in record.tables:
                     if table.fields is not None and capture.captures(table.id.database, table.id.table):
                         tables.setdefault(naming.data_change(table.id.database, table.id.table), []).append(table)

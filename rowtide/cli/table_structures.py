@@ -42,7 +42,7 @@ class HistoryStructures:
             raise SettingsError(str(error)) from error
         try:
             with source:
-                records = list(source.store.replay_as(parse_record))
+                records = list(source.store.replay(parse_record))
                 return _structures(records, topic, config, source.server)
         except ConnectorError as error:
             raise HistoryError(

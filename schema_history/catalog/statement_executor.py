@@ -52,8 +52,7 @@ from rowtide.schema_history.server.query_event import QueryEvent
 from rowtide.schema_history.structure.alter import alter
 from rowtide.schema_history.structure.context import Context
 from rowtide.schema_history.structure.keys import reprinted
-from rowtide.schema_history.structure.sequences import alter_sequence, build_sequence
-from rowtide.schema_history.structure.tables import build_table, charset_and_collation
+from rowtide.schema_history.structure.tables import alter_sequence, build_sequence, build_table, charset_and_collation
 
 _ATOMIC_DDL = 80_000
 """The first version of MySQL whose DDL on tables of InnoDB is atomic."""

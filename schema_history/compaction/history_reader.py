@@ -11,8 +11,14 @@ from dataclasses import dataclass
 
 from rowtide.schema_history.catalog.changes import ChangeKind
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.compaction.covered_positions import CoveredPositions
-from rowtide.schema_history.compaction.summary import Summary, SummaryHeader, UnusableSummary, digest, dump_summary
+from rowtide.schema_history.compaction.summary import (
+    CoveredPositions,
+    Summary,
+    SummaryHeader,
+    UnusableSummary,
+    digest,
+    dump_summary,
+)
 from rowtide.schema_history.compaction.summary_store import SummaryStore
 from rowtide.schema_history.errors import DamagedHistory, SchemaHistoryError
 from rowtide.schema_history.model import TableId

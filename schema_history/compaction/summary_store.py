@@ -1,4 +1,4 @@
-"""Where summaries of a schema history are stored: the protocol, and its implementations in memory and in files."""
+"""Stores of summaries: their protocol, and its implementation in files next to a history file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -115,7 +115,7 @@ _PATTERN = r"""
   | (?P<operator><=>|->>|->|:=|\|\||&&|<<|>>|<=|>=|<>|!=|[-+*/%^~!=<>(),.;:{}\]&|?@])
 """
 _NAME = r"[^\x00-\x23\x25-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\x7f]"
-"""A letter or digit of ASCII, ``_``, ``$``, or anything beyond ASCII. It is written as what it is not, because a range
+"""A letter or digit of ASCII, ``_``, ``$``, or anything beyond ASCII. It is written as a negated class, because a range
 beyond ASCII takes Python 2 ms to compile, each time it appears."""
 _DOTTED = _NAME.replace(r"\x25-\x2f", r"\x25-\x2d\x2f")
 """The same, or a dot (2E)."""

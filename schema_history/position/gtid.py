@@ -150,10 +150,10 @@ class GtidSet:
                 self._text = self._rendered()
             else:
                 if self._around is None:
-                    before, _, behind = self._rendered(growing).partition(_PLACE)
-                    self._around = f"{before}{growing.starts[-1]}-", behind
-                before, behind = self._around
-                self._text = f"{before}{growing.stops[-1] - 1}{behind}"
+                    before, _, after = self._rendered(growing).partition(_PLACE)
+                    self._around = f"{before}{growing.starts[-1]}-", after
+                before, after = self._around
+                self._text = f"{before}{growing.stops[-1] - 1}{after}"
         return self._text
 
     def _rendered(self, growing: Intervals | None = None) -> str:
@@ -169,11 +169,6 @@ class GtidSet:
 
     def __repr__(self) -> str:
         return f"GtidSet({str(self)!r})"
-
-    @property
-    def uuids(self) -> frozenset[str]:
-        """The sources of the transactions."""
-        return frozenset(self._sets)
 
     def filter(self, keep: Callable[[str], bool]) -> "GtidSet":
         """Return the transactions whose source uuid ``keep`` accepts (``gtid.source.includes`` and ``excludes``)."""

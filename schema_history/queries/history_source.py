@@ -38,16 +38,16 @@ class HistorySource:
     def tables(self, at: PointInTime) -> Tables:
         """Return the structures of all tables at a position, GTID set or time."""
         prefix = at.filter()
-        records = self.store.replay_as(parse_record)
+        records = self.store.replay(parse_record)
         return recover((r for r in records if prefix.includes(_position_of(r))), self.server, None)
 
     def latest(self) -> Tables:
         """Return the structures of all tables at the end of the history."""
-        return recover(self.store.replay_as(parse_record), self.server, None)
+        return recover(self.store.replay(parse_record), self.server, None)
 
     def changes(self) -> Iterator[TableChange]:
         """Yield the statements that changed tables, in the order of the binlog."""
-        for record in self.store.replay_as(parse_record):
+        for record in self.store.replay(parse_record):
             changed = frozenset(table.id for table in record.tables)
             renamed = [(t.previous_id, t.id) for t in record.tables if t.previous_id is not None]
             if changed:
@@ -57,11 +57,11 @@ class HistorySource:
 
     def column_changes(self, table: TableId) -> Mapping[str, ColumnChange]:
         """Return the last change of each column of a table; see :func:`~..column_changes.column_changes`."""
-        return column_changes(self.store.replay_as(parse_record), table, self.server)
+        return column_changes(self.store.replay(parse_record), table, self.server)
 
     def ambiguous_names(self, table: TableId) -> set[str]:
         """Return the names of columns that were renamed; see :func:`~..column_identities.ambiguous_names`."""
-        found = column_identities(self.store.replay_as(parse_record), table, self.server)
+        found = column_identities(self.store.replay(parse_record), table, self.server)
         return ambiguous_names(columns for _, columns in found)
 
     def _renamed(self, record: HistoryRecord) -> Iterator[tuple[TableId, TableId]]:

@@ -80,11 +80,7 @@ class SchemaHistoryStore(Protocol):
         """Return the location of a record, for messages."""
         ...
 
-    def replay(self) -> Iterator[str]:
-        """Yield the text of every record; raises as ``replay_as``."""
-        return self.replay_as(json_object)
-
-    def replay_as(self, parse: Callable[[str], T]) -> Iterator[T]:
+    def replay(self, parse: Callable[[str], T]) -> Iterator[T]:
         """Parse every record and yield the results.
 
         Args:

@@ -36,7 +36,7 @@ _CONSUMER: dict[str, Any] = {
     # At the end of a partition, the broker waits this long for more records before librdkafka reports the end.
     "fetch.wait.max.ms": 10,
 }
-_AT_ONCE = 1000
+_PER_CALL = 1000
 _POLL_S = 0.5
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
@@ -333,7 +333,7 @@ class TopicReader:
 def _next_messages(consumer: Consumer) -> list[Message]:
     """Wait for a message, and take the following ones, too; ``consume`` alone would wait for the maximum number."""
     first = consumer.poll(_POLL_S)
-    return [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]
+    return [] if first is None else [first, *consumer.consume(_PER_CALL, 0)]
 
 
 def record_headers(message: Any) -> tuple[tuple[str, bytes | None], ...]:

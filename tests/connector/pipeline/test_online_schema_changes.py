@@ -233,7 +233,7 @@ def restarted(config: Configuration, taken: Any, outputs: list[Output], ends: li
     offset, found = taken.offset, list(outputs)
     for end in ends:
         history = InMemorySchemaHistory(*(output.text for output in found if isinstance(output, HistoryEntry)))
-        tables = recover(history.replay_as(parse_record), taken.tables.server, BinlogPosition.from_map(offset.to_map()))
+        tables = recover(history.replay(parse_record), taken.tables.server, BinlogPosition.from_map(offset.to_map()))
         found += [output for step in streamed(config, tables, offset, end) for output in step.outputs]
         offset = [output.offset for output in found if isinstance(output, Batch)][-1]
     return found

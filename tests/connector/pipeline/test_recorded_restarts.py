@@ -102,7 +102,7 @@ def test_the_stream_resumes_where_it_stopped(name: str, request: pytest.FixtureR
                 properties |= json.loads(change.read_text()) if change.exists() else {}
                 history = InMemorySchemaHistory(*(output.text for output in found if isinstance(output, HistoryEntry)))
                 position = BinlogPosition.from_map(offset.to_map())
-                tables = recover(history.replay_as(parse_record), tables.server, position)
+                tables = recover(history.replay(parse_record), tables.server, position)
             for step in streamed(configuration(properties, server), tables, offset, binlog_end(server)):
                 found += step.outputs
             offset = [output.offset for output in found if isinstance(output, Batch)][-1]

@@ -110,7 +110,7 @@ def test_only_committed_changes_are_written(database: Database) -> None:
 
     def recovered(start: SourceOffset) -> Tables:
         position = BinlogPosition.from_map(replace(start, prepared=()).to_map())
-        return recover(history.replay_as(parse_record), taken.tables.server, position)
+        return recover(history.replay(parse_record), taken.tables.server, position)
 
     batches = [output for output in whole if isinstance(output, Batch)]
     resumed = 0

@@ -67,7 +67,7 @@ def with_one_more(gtids: str, connector: str) -> str:
         domain, server, last = gtids.split("-")
         return str(MariadbGtidPosition.parse(f"{domain}-{server}-{int(last) + 1}"))
     found = GtidSet.parse(gtids)
-    (uuid,) = found.uuids
+    ((uuid, _, _),) = found.items()
     found.add(uuid, max(stop for _, _, intervals in found.items() for _, stop in intervals))
     return str(found)
 

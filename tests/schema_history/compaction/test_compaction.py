@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.compaction.compacting_history import CompactingHistory, save_summary
-from rowtide.schema_history.compaction.covered_positions import CoveredPositions
 from rowtide.schema_history.compaction.history_reader import HistoryReader, StoredHistory, read_history
-from rowtide.schema_history.compaction.summary import Summary, UnusableSummary
+from rowtide.schema_history.compaction.summary import CoveredPositions, Summary, UnusableSummary
 from rowtide.schema_history.compaction.summary_store import FileSummaries
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter

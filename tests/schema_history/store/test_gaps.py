@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from rowtide.schema_history.store.history_store import TrimmedHistory
+from rowtide.schema_history.store.history_store import TrimmedHistory, json_object
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader
 
@@ -46,11 +46,11 @@ def test_gaps(committed: list[int], aborted: list[int], lost: str) -> None:
     history._reader = Log(0, 10, committed, aborted)
     if lost:
         with pytest.raises(TrimmedHistory, match=lost):
-            list(history.replay())
+            list(history.replay(json_object))
         # what is there is given all the same: it may be that all was written anew after the gap
         assert [stored.at for stored in history.texts() if stored.lost is None] == committed
     else:
-        assert len(list(history.replay())) == len(committed)
+        assert len(list(history.replay(json_object))) == len(committed)
 
 
 def test_a_trimmed_history_is_reported_even_if_its_start_is_not_read() -> None:

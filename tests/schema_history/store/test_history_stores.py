@@ -17,6 +17,7 @@ from rowtide.schema_history.store.history_store import (
     InMemorySchemaHistory,
     SchemaHistoryStore,
     UnusableHistory,
+    json_object,
     one_line,
 )
 
@@ -30,21 +31,21 @@ def test_memory_replays_what_was_appended() -> None:
         history.append('{"a":1}')
     history.append(PRETTY)
     assert history.exists()
-    assert list(history.replay()) == ['{"a":1}', PRETTY]
-    assert list(history.replay_as(json.loads)) == [{"a": 1}, json.loads(PRETTY)]
+    assert list(history.replay(json_object)) == ['{"a":1}', PRETTY]
+    assert list(history.replay(json.loads)) == [{"a": 1}, json.loads(PRETTY)]
 
 
 def test_a_damaged_record_in_memory_is_an_error() -> None:
     history = InMemorySchemaHistory('{"a":1}', '{"a":')
     with pytest.raises(SchemaHistoryError, match="record 1"):
-        list(history.replay())
+        list(history.replay(json_object))
 
 
 def test_a_file_holds_one_record_a_line(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "history.txt"
     history = FileSchemaHistory(path)
     assert not history.exists()
-    assert list(history.replay()) == []
+    assert list(history.replay(json_object)) == []
     history.append(PRETTY)
     history.append('{"ddl":"DROP TABLE `größe`"}')
     history.close()
@@ -54,7 +55,7 @@ def test_a_file_holds_one_record_a_line(tmp_path: Path) -> None:
     ]
     again = FileSchemaHistory(path)
     assert again.exists()
-    assert list(again.replay_as(json.loads)) == [json.loads(PRETTY), {"ddl": "DROP TABLE `größe`"}]
+    assert list(again.replay(json.loads)) == [json.loads(PRETTY), {"ddl": "DROP TABLE `größe`"}]
 
 
 def test_a_file_is_flushed_after_each_record_unless_buffered(tmp_path: Path) -> None:
@@ -73,17 +74,17 @@ def test_a_truncated_line_is_replaced_by_the_next_record(tmp_path: Path) -> None
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n{"a":2}')
     history = FileSchemaHistory(path)
-    assert list(history.replay()) == ['{"a":1}', '{"a":2}']
+    assert list(history.replay(json_object)) == ['{"a":1}', '{"a":2}']
     history.append('{"a":3}')
     history.close()
-    assert list(history.replay()) == ['{"a":1}', '{"a":2}', '{"a":3}']
+    assert list(history.replay(json_object)) == ['{"a":1}', '{"a":2}', '{"a":3}']
 
 
 def test_a_truncated_line_is_not_a_record(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n{"ddl":"CREATE TA')
     history = FileSchemaHistory(path)
-    assert list(history.replay()) == ['{"a":1}'], "its statement is read from the binlog again"
+    assert list(history.replay(json_object)) == ['{"a":1}'], "its statement is read from the binlog again"
     history.append('{"a":2}')
     history.close()
     assert path.read_text() == '{"a":1}\n{"a":2}\n'
@@ -93,10 +94,10 @@ def test_a_truncated_line_is_not_a_record(tmp_path: Path) -> None:
         history.append('{"a":3}')
     assert path.read_text() == '{"a":1}\n{"a":2}\n{"a":3}\n'
     path.write_text("x")
-    assert list(history.replay()) == []
+    assert list(history.replay(json_object)) == []
     history.append('{"a":1}')
     history.close()
-    assert list(FileSchemaHistory(path).replay()) == ['{"a":1}']
+    assert list(FileSchemaHistory(path).replay(json_object)) == ['{"a":1}']
 
 
 def test_two_connectors_may_write_to_one_file(tmp_path: Path) -> None:
@@ -114,7 +115,7 @@ def test_two_connectors_may_write_to_one_file(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, texts))
-    assert sorted(FileSchemaHistory(path).replay()) == sorted(texts * 20)
+    assert sorted(FileSchemaHistory(path).replay(json_object)) == sorted(texts * 20)
 
 
 @given(st.lists(st.text("äb", min_size=1), min_size=1, max_size=6), st.data())
@@ -142,7 +143,7 @@ def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, damaged: byt
     path.write_bytes(b'{"a":1}\n\n' + damaged + b'\n{"a":4}\n')
     seen: list[str] = []
     with pytest.raises(SchemaHistoryError, match=r"history\.txt line 3.*snapshot\.mode=recovery"):
-        seen.extend(FileSchemaHistory(path).replay())
+        seen.extend(FileSchemaHistory(path).replay(json_object))
     assert seen == ['{"a":1}'] or not seen
 
 
@@ -150,7 +151,7 @@ def test_a_parser_error_has_the_location(tmp_path: Path) -> None:
     path = tmp_path / "history.txt"
     path.write_text('{"a":1}\n')
     with pytest.raises(SchemaHistoryError, match=r"line 1: 'position'"):
-        list(FileSchemaHistory(path).replay_as(lambda text: json.loads(text)["position"]))
+        list(FileSchemaHistory(path).replay(lambda text: json.loads(text)["position"]))
 
 
 def test_an_unusable_file_is_named(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_an_unusable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(HistoryStoreError, match=tmp_path.name):
         history.append('{"a":1}')
     with pytest.raises(HistoryStoreError, match=tmp_path.name):
-        list(history.replay())
+        list(history.replay(json_object))
 
 
 json_values = st.recursive(
@@ -201,7 +202,7 @@ def test_nothing_is_written_to_a_file_that_was_deleted_or_replaced(tmp_path: Pat
     writer = FileSchemaHistory(path)
     writer.append('{"a":1}')
     reader = FileSchemaHistory(path)
-    assert list(reader.replay()) == ['{"a":1}']
+    assert list(reader.replay(json_object)) == ['{"a":1}']
     path.rename(tmp_path / "kept.txt")
     if again:
         path.write_text("")

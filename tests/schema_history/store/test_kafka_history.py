@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from rowtide.schema_history.compaction.kafka_summary_store import KafkaSummaries
 from rowtide.schema_history.errors import SchemaHistoryError
-from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory
+from rowtide.schema_history.store.history_store import HistoryStoreError, TrimmedHistory, json_object
 from rowtide.schema_history.store.kafka import KafkaSchemaHistory
 from rowtide.topics.internal import history_settings
 from tests.support.kafka.topic_tools import Topics
@@ -46,7 +46,7 @@ def delete_before(topics: Topics, topic: str, offset: int) -> None:
 def test_records_come_back_in_order(topics: Topics, topic: str) -> None:
     writer = history(topics, topic)
     assert not writer.exists()
-    assert list(writer.replay()) == []
+    assert list(writer.replay(json_object)) == []
     texts = [json.dumps({"ddl": f"CREATE TABLE `größe{n}` (a int)"}, indent=n % 2 or None) for n in range(5)]
     for number, text in enumerate(texts):
         writer.append(text)
@@ -54,8 +54,8 @@ def test_records_come_back_in_order(topics: Topics, topic: str) -> None:
     writer.close()
     again = history(topics, topic)
     assert again.exists()
-    assert list(again.replay()) == texts
-    assert [record["ddl"] for record in again.replay_as(json.loads)] == [json.loads(text)["ddl"] for text in texts]
+    assert list(again.replay(json_object)) == texts
+    assert [record["ddl"] for record in again.replay(json.loads)] == [json.loads(text)["ddl"] for text in texts]
     assert {(record.partition, record.key) for record in topics.read(topic)} == {(0, None)}
 
 
@@ -64,13 +64,13 @@ def test_buffered_records_are_acknowledged_at_the_end_of_the_block(topics: Topic
     with writer.buffered():
         for number in range(35):
             writer.append(json.dumps({"n": number}))
-    assert [json.loads(text)["n"] for text in writer.replay()] == list(range(35))
+    assert [json.loads(text)["n"] for text in writer.replay(json_object)] == list(range(35))
 
 
 def test_a_missing_topic_is_not_a_history(topics: Topics) -> None:
     missing = history(topics, topics.name())
     assert not missing.exists()
-    assert list(missing.replay()) == []
+    assert list(missing.replay(json_object)) == []
 
 
 def test_appending_to_a_missing_topic_fails_in_time(topics: Topics) -> None:
@@ -85,7 +85,7 @@ def test_a_trimmed_history_is_detected(topics: Topics, topic: str) -> None:
         writer.append(json.dumps({"n": number}))
     delete_before(topics, topic, 2)
     with pytest.raises(TrimmedHistory, match=r"first record has offset 2.*snapshot\.mode=recovery"):
-        list(writer.replay())
+        list(writer.replay(json_object))
     assert writer.exists()
 
 
@@ -95,7 +95,7 @@ def test_a_history_without_remaining_records_is_trimmed_not_missing(topics: Topi
     delete_before(topics, topic, 1)
     assert writer.exists()
     with pytest.raises(TrimmedHistory):
-        list(writer.replay())
+        list(writer.replay(json_object))
 
 
 @pytest.mark.parametrize("damaged", [b'{"a":', b"\xff\xfe", b"17", None], ids=["cut", "bytes", "number", "null"])
@@ -103,7 +103,7 @@ def test_a_damaged_record_is_an_error_with_its_offset(topics: Topics, topic: str
     produce(topics, topic, b'{"n":0}', damaged, b'{"n":2}')
     seen = []
     with pytest.raises(SchemaHistoryError, match=f"'{topic}' partition 0 offset 1"):
-        seen.extend(history(topics, topic).replay())
+        seen.extend(history(topics, topic).replay(json_object))
     assert not any('"n":2' in text for text in seen)
 
 
@@ -112,7 +112,7 @@ def test_several_partitions_are_an_error(topics: Topics) -> None:
     with pytest.raises(HistoryStoreError, match="has 2 partitions and must have exactly 1"):
         two.exists()
     with pytest.raises(HistoryStoreError, match="has 2 partitions"):
-        list(two.replay())
+        list(two.replay(json_object))
 
 
 def test_records_of_an_aborted_transaction_are_not_history(topics: Topics, topic: str) -> None:
@@ -128,7 +128,7 @@ def test_records_of_an_aborted_transaction_are_not_history(topics: Topics, topic
     producer.flush(20)
     producer.abort_transaction(20)
     writer.append('{"n":1}')
-    assert list(writer.replay()) == ['{"n":0}', '{"n":1}']
+    assert list(writer.replay(json_object)) == ['{"n":0}', '{"n":1}']
 
 
 def test_the_newest_two_summaries_are_kept_and_incomplete_ones_ignored(topics: Topics, topic: str) -> None:
@@ -154,7 +154,7 @@ def test_an_unreachable_broker_is_an_error_in_time() -> None:
     with pytest.raises(HistoryStoreError, match=r"cannot be read: cannot read topic 'h' from 127\.0\.0\.1:1: "):
         unreachable.exists()
     with pytest.raises(HistoryStoreError, match="cannot be read"):
-        list(unreachable.replay())
+        list(unreachable.replay(json_object))
     with pytest.raises(HistoryStoreError, match="cannot write"):
         unreachable.append("{}")
 
@@ -166,5 +166,5 @@ def test_many_records_are_read_quickly(topics: Topics, topic: str) -> None:
         for _ in range(20_000):
             writer.append(text)
     start = time.monotonic()
-    assert sum(1 for _ in writer.replay_as(str)) == 20_000
+    assert sum(1 for _ in writer.replay(str)) == 20_000
     print(f"20 000 records of {len(text)} bytes in {time.monotonic() - start:.1f} s")
