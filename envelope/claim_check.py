@@ -1,9 +1,9 @@
-"""Claim checks: records whose value is kept outside of Kafka, because it is too large, and which point to it.
+"""Claim checks: records that point to a value that is stored outside of Kafka, because it is too large.
 
-The value of such a record is a line of text, ``rowtide-claim-check <sha256> <size> <url>``, whose parts are in headers,
-too. No converter writes a change that begins like this: JSON begins with ``{``, Avro and Protobuf with a zero byte. So
-a consumer without support for claim checks fails instead of reading a row. The value is not null, because a record
-without a value deletes its key.
+The value of such a record is a line of text, ``rowtide-claim-check <sha256> <size> <url>``. Its parts are also in
+headers. No converter writes a change that begins like this: JSON begins with ``{``, Avro and Protobuf with a zero
+byte. So a consumer without support for claim checks fails instead of reading a row. The value is not null, because a
+record without a value deletes its key.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple, Self
 
 OPENING = b"rowtide-claim-check "
-"""The bytes that the value of such a record begins with."""
+"""The first bytes of the value of such a record."""
 
 URL_HEADER = "rowtide.claim.check.url"
 SHA256_HEADER = "rowtide.claim.check.sha256"

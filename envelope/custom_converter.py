@@ -20,7 +20,8 @@ class RelationalColumn:
         length, scale: as declared; ``None`` without one.
         optional: whether NULL is allowed.
         has_default: whether it has a default, NULL included.
-        default: its default, as the function gets values; ``None`` for NULL and for expressions.
+        default: its default, in the form of the values that the function receives; ``None`` for NULL and for
+            expressions.
         charset: its character set; ``None`` without one.
         jdbc_type: the number in ``java.sql.Types``.
     """
@@ -39,7 +40,7 @@ class RelationalColumn:
 
 
 CONVERTED = object()
-"""Stands for the default of a column, converted as its values are."""
+"""Stands for the default of a column, converted like its values."""
 
 
 class Registered(NamedTuple):
@@ -62,7 +63,7 @@ class Registration:
     """Receives the registration of a converter for a column.
 
     Attributes:
-        registered: what was registered; ``None`` if there is nothing yet.
+        registered: the registration; ``None`` if there is none yet.
     """
 
     def __init__(self) -> None:
@@ -84,9 +85,9 @@ class Registration:
             ValueError: something is registered already.
         """
         if not isinstance(schema, Schema):
-            raise TypeError(f"the schema is a {type(schema).__name__} instead of a rowtide.envelope.schema.Schema")
+            raise TypeError(f"the schema must be a rowtide.envelope.schema.Schema, not a {type(schema).__name__}")
         if not callable(convert):
-            raise TypeError(f"a {type(convert).__name__} instead of a function was registered")
+            raise TypeError(f"the conversion must be a function, not a {type(convert).__name__}")
         if self.registered is not None:
             raise ValueError("two functions were registered for the column")
         schema_check(schema)

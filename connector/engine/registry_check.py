@@ -15,7 +15,7 @@ from rowtide.connector.errors import ConnectorError, RegistryError, RegistryUnre
 from rowtide.connector.records.codecs.builder import table_schema
 from rowtide.connector.source import server_queries
 from rowtide.connector.source.session import Session
-from rowtide.envelope.avro.differences import Kind, SchemaDifference
+from rowtide.envelope.avro.differences import DifferenceKind, SchemaDifference
 from rowtide.envelope.converters.registry import Registering
 from rowtide.envelope.transforms.record import Side
 from rowtide.schema_history.catalog.tables import Tables
@@ -152,7 +152,7 @@ def _after(
             for refusal in side.refusals(topics[table_id], table, config):
                 refused = True
                 message = f"after the statement, the registry would refuse the {side.side} of {table_id}: {refusal}"
-                advice = "give the column a default or allow NULL, or " if refusal.kind is Kind.NEW else ""
+                advice = "give the column a default or allow NULL, or " if refusal.kind is DifferenceKind.NEW else ""
                 way_out = f"Before it, {advice}change the subject's compatibility level"
                 yield Finding.error(subject, f"{message}. {way_out}", planned=True)
         if not refused:

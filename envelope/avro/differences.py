@@ -1,4 +1,4 @@
-"""Describes the differences of two Avro schemas, for messages about schemas that a registry refuses."""
+"""Describes the differences between two Avro schemas, for messages about schemas that a registry refuses."""
 
 import enum
 import json
@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 
-class Kind(enum.Enum):
+class DifferenceKind(enum.Enum):
     """The effect of a difference on readers."""
 
     NEW = enum.auto()
     """A field is new and has no default."""
     GONE = enum.auto()
-    """A field is gone, which readers of the later version do not miss."""
+    """A field was removed; readers of the later version do not need it."""
     TYPE = enum.auto()
-    """A type is another one."""
+    """The type of a field has changed."""
 
 
 class SchemaDifference(NamedTuple):
     """A difference of two schemas.
 
     Attributes:
-        kind: what it is; ``None`` if that is not known.
-        text: the same in words, with the field.
+        kind: its kind; ``None`` if it is not known.
+        text: a description of it, with the field.
     """
 
-    kind: Kind | None
+    kind: DifferenceKind | None
     text: str
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ def differences(before: str, after: str) -> list[SchemaDifference]:
         after: the later schema.
     """
     found = dict.fromkeys(_types(json.loads(before), json.loads(after), ""))
-    return [one for one in found if one.kind is not Kind.GONE] or list(found)
+    return [one for one in found if one.kind is not DifferenceKind.GONE] or list(found)
 
 
 def _types(before: Any, after: Any, path: str) -> Iterator[SchemaDifference]:
@@ -53,7 +53,7 @@ def _types(before: Any, after: Any, path: str) -> Iterator[SchemaDifference]:
         yield from _types(old["items"], new["items"], f"{path}[]")
     elif shown(before) != shown(after):
         text = f"the type of {path or 'the schema'} is {shown(after)} instead of {shown(before)}"
-        yield SchemaDifference(Kind.TYPE, text)
+        yield SchemaDifference(DifferenceKind.TYPE, text)
 
 
 def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterator[SchemaDifference]:
@@ -64,11 +64,11 @@ def _records(before: dict[str, Any], after: dict[str, Any], path: str) -> Iterat
         if name in old:
             yield from _types(old[name]["type"], field["type"], prefix + name)
         elif "default" not in field:
-            yield SchemaDifference(Kind.NEW, f"the field {prefix}{name} is new and has no default")
+            yield SchemaDifference(DifferenceKind.NEW, f"the field {prefix}{name} is new and has no default")
     for name, field in old.items():
         if name not in new:
             default = "" if "default" in field else ", which had no default,"
-            yield SchemaDifference(Kind.GONE, f"the field {prefix}{name}{default} is gone")
+            yield SchemaDifference(DifferenceKind.GONE, f"the field {prefix}{name}{default} is gone")
 
 
 def _plain(schema: Any) -> Any:

@@ -10,7 +10,7 @@ from fastavro.schema import expand_schema
 from rowtide.envelope.avro.differences import shown
 
 _WIDER = {("int", "long"), ("float", "double")}
-"""Types whose values another one has as well, with the same meaning."""
+"""Types whose values a wider type can hold with the same meaning."""
 
 
 def losses(own: str, written: str) -> list[str]:
@@ -28,7 +28,7 @@ def _lost(own: Any, written: Any, path: str) -> Iterator[str]:
     mine, others = (one if isinstance(one, list) else [one] for one in (own, written))
     place = path or "the value"
     if "null" in mine and "null" not in others:
-        yield f"{place} may be null, but not in that version"
+        yield f"{place} may be null, which that version does not allow"
     for branch in mine:
         if branch == "null":
             continue
@@ -61,7 +61,7 @@ def _lost_of_type(own: dict[str, Any], written: dict[str, Any], path: str) -> It
 
 
 def _holds(own: dict[str, Any], written: dict[str, Any]) -> bool:
-    """Return whether a type other than a record or a collection has all values of another, with the same meaning."""
+    """Return whether a type other than a record or a collection can hold all values of another, unchanged."""
     kinds = own["type"], written["type"]
     if kinds[0] != kinds[1] and kinds not in _WIDER:
         return False

@@ -49,8 +49,8 @@ def checked_field_name(name: str) -> str:
 def scrubbed(name: str, first: str = string.digits) -> str:
     """Return the name with invalid characters replaced (``scrub.invalid.names``).
 
-    Characters that a URL has unchanged or as ``+`` (``-``, ``.``, ``*`` and a blank) becomes ``_``, another invalid
-    character ``_`` and the hexadecimal digits of each of its bytes in UTF-8.
+    Characters that a URL keeps or writes as ``+`` (``-``, ``.``, ``*`` and a blank) become ``_``; other invalid ones
+    become ``_`` and the hexadecimal digits of each of their bytes in UTF-8.
 
     Args:
         name: the name.

@@ -137,7 +137,7 @@ def avro_program(schema: Schema, settings: AvroFormat, name: str | None = None) 
     Args:
         schema: the schema.
         settings: how its values become Avro.
-        name: of the field that has the schema.
+        name: the name of the field that has the schema.
     """
     children: tuple[Program, ...] = ()
     if schema.type == "struct":

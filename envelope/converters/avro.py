@@ -5,7 +5,7 @@ from rowtide.envelope.avro.names import record_name
 from rowtide.envelope.avro.schemas import AvroFormat, avro_schema_text
 from rowtide.envelope.avro.values import avro_encoder, avro_program
 from rowtide.envelope.converters.converter import Transcoding
-from rowtide.envelope.converters.registry import Registration, RegistryConverter, SchemaIds, Write, frame
+from rowtide.envelope.converters.registry import RegistryConverter, SchemaIds, SchemaRegistration, Write, frame
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 
@@ -26,12 +26,12 @@ class AvroConverter(RegistryConverter[AvroFormat]):
         opening = frame(self._ids, registered, side)(b"", [])
         return Transcoding(opening, avro_program(schema, self._settings))
 
-    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+    def registration(self, topic: str, side: Side, schema: Schema) -> SchemaRegistration:
         """Return the registered schema; see :class:`~rowtide.envelope.converters.registry.Registering`."""
         text = avro_schema_text(schema, self._settings)
         struct = schema.type == "struct" and schema.name is not None
         name = record_name(schema.name or "", scrub=self._settings.scrub_invalid_names).full if struct else None
-        return Registration(self._subjects.subject(topic, side, name), "AVRO", text)
+        return SchemaRegistration(self._subjects.subject(topic, side, name), "AVRO", text)
 
     def _writer(self, topic: str, side: Side, schema: Schema) -> Write:
         registration = self.registration(topic, side, schema)

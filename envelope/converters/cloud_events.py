@@ -100,7 +100,7 @@ class CloudEventsConverter:
         if not in_header and not record.is_envelope:
             return None
         if schema.type != "struct":
-            raise ValueError("a CloudEvent needs a struct. Set another converter, or remove ExtractField")
+            raise ValueError("a CloudEvent needs a struct. Set another converter, or remove the transform ExtractField")
         source = (
             _required(record, "source") if in_header else Header("source", _field(schema, "source"), value["source"])
         )
@@ -119,7 +119,7 @@ class CloudEventsConverter:
         return text.removesuffix("null}").encode() + json_message(data_schema, data, settings.json) + b"}"
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return ``None``: an event has parts of the record at other places."""
+        """Return ``None``: an event has parts of the record in other places."""
         return None
 
     def _with_avro(

@@ -13,9 +13,9 @@ class Transcoding(NamedTuple):
     """Instructions for compiled code that makes the bytes of a key or value directly from its JSON text.
 
     Attributes:
-        opening: the bytes in front.
-        program: what becomes of the text; ``None`` if it stays.
-        closing: the bytes after it.
+        opening: the bytes before the text.
+        program: the conversion of the text; ``None`` if it stays unchanged.
+        closing: the bytes after the text.
     """
 
     opening: bytes
@@ -51,9 +51,9 @@ class Converter(Protocol):
         ...
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return the instructions for compiled code, from JSON with nulls and decimals in Base64.
+        """Return the instructions for compiled code, for JSON with nulls and decimals in Base64.
 
-        ``None`` if it cannot do it.
+        ``None`` if compiled code cannot convert it.
 
         Raises:
             ValueError: as for :meth:`data`.

@@ -31,7 +31,7 @@ class JsonConverter:
         return self.header(schema, record.content(side))
 
     def transcoding(self, topic: str, side: Side, schema: Schema) -> Transcoding | None:
-        """Return the text around the same text, unless the settings change it."""
+        """Return the text before and after the JSON, unless the settings change the JSON itself."""
         form = self.settings.json_format
         if form.replace_null_with_default or form.decimal_format != "BASE64":
             return None
@@ -61,7 +61,7 @@ def json_message(schema: Schema, value: object, settings: JsonSettings) -> bytes
 
 BETWEEN_ROWS = ',"after":'
 SOURCE = ',"source":'
-"""What follows the row after the change."""
+"""The text after the row after the change."""
 NO_TRANSACTION = '"transaction":null'
 
 
@@ -73,7 +73,7 @@ class EnvelopeText:
         settings: the settings of the JSON.
 
     Attributes:
-        opening: what precedes the row before the change.
+        opening: the text before the row before the change.
     """
 
     __slots__ = ("_closing", "opening")

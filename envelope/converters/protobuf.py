@@ -1,7 +1,7 @@
 """``io.confluent.connect.protobuf.ProtobufConverter``: Protobuf with the id of its schema in a registry."""
 
 from rowtide.envelope.converters.converter import Transcoding
-from rowtide.envelope.converters.registry import Registration, RegistryConverter, SchemaIds, Write, frame
+from rowtide.envelope.converters.registry import RegistryConverter, SchemaIds, SchemaRegistration, Write, frame
 from rowtide.envelope.protobuf.messages import (
     SCALARS,
     WELL_KNOWN,
@@ -9,9 +9,8 @@ from rowtide.envelope.protobuf.messages import (
     ProtobufFormat,
     protobuf_file,
 )
-from rowtide.envelope.protobuf.program import protobuf_program
 from rowtide.envelope.protobuf.text import WRAPPERS_FILE, protobuf_text
-from rowtide.envelope.protobuf.values import Encoder, message_encoder, scalar_encoder, varint
+from rowtide.envelope.protobuf.values import Encoder, message_encoder, protobuf_program, scalar_encoder, varint
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 
@@ -37,7 +36,7 @@ class ProtobufConverter(RegistryConverter[ProtobufFormat]):
         registered = self._registry.registered(*self.registration(topic, side, schema))
         return Transcoding(frame(self._ids, registered, side, FIRST_MESSAGE)(b"", []), program)
 
-    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+    def registration(self, topic: str, side: Side, schema: Schema) -> SchemaRegistration:
         """Return the registered schema; see :class:`~rowtide.envelope.converters.registry.Registering`."""
         return self._described(topic, side, schema)[0]
 
@@ -46,7 +45,7 @@ class ProtobufConverter(RegistryConverter[ProtobufFormat]):
         framed = frame(self._ids, self._registry.registered(*registration), side, indexes)
         return lambda value, added: framed(encode(value), added)
 
-    def _described(self, topic: str, side: Side, schema: Schema) -> tuple[Registration, Encoder, bytes]:
+    def _described(self, topic: str, side: Side, schema: Schema) -> tuple[SchemaRegistration, Encoder, bytes]:
         """Return the schema, the encoder of its values, and the index of their message in the schema."""
         if schema.type == "struct":
             file = protobuf_file(schema, self._settings)
@@ -58,4 +57,4 @@ class ProtobufConverter(RegistryConverter[ProtobufFormat]):
                 raise ValueError(f"Protobuf has no {schema.name or schema.type} as a whole {side}")
             text, encode, (wrapper, place) = WRAPPERS_FILE, scalar_encoder(scalar), WRAPPERS[scalar]
             name, indexes = f"google.protobuf.{wrapper}", b"\x02" + varint(place << 1)
-        return Registration(self._subjects.subject(topic, side, name), "PROTOBUF", text), encode, indexes
+        return SchemaRegistration(self._subjects.subject(topic, side, name), "PROTOBUF", text), encode, indexes

@@ -27,7 +27,7 @@ class RegisteredSchema(NamedTuple):
     guid: uuid.UUID | None = None
 
 
-class Registration(NamedTuple):
+class SchemaRegistration(NamedTuple):
     """The data that a converter registers for a schema."""
 
     subject: str
@@ -38,7 +38,7 @@ class Registration(NamedTuple):
 class Registering(Protocol):
     """A converter with a schema registry."""
 
-    def registration(self, topic: str, side: Side, schema: Schema) -> Registration:
+    def registration(self, topic: str, side: Side, schema: Schema) -> SchemaRegistration:
         """Return the data to register for the keys or values of a topic.
 
         Raises:

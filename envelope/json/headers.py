@@ -94,7 +94,7 @@ def _integer_text(schema: Schema, value: int) -> str:
         value *= _DAY
     elif schema.name not in _CONNECT_TIMES:
         return str(value)
-    # Connect formats a java.util.Date by its size, so that 1970-01-01 becomes a time of day.
+    # Connect formats a java.util.Date by its size: 1970-01-01 becomes a time of day.
     days, millis = divmod(value, _DAY)
     seconds = millis // 1000
     time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{millis % 1000:03d}Z"

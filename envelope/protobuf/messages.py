@@ -54,7 +54,7 @@ class ProtobufFormat:
 
     Attributes:
         optional_for_nullables: ``optional.for.nullables``: zero and an empty string are distinguished from null.
-        wrapper_for_nullables: ``wrapper.for.nullables``: the same by Google's wrapper messages.
+        wrapper_for_nullables: ``wrapper.for.nullables``: the same, with Google's wrapper messages.
         scrub_invalid_names: ``scrub.invalid.names``: replace characters that names cannot have.
         replace_null_with_default: write null as the default of its schema, if there is one.
     """

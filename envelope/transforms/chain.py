@@ -78,7 +78,7 @@ INSTEAD: Mapping[str, str] = {
     _DEBEZIUM + "EnforceRecordSize": "it cuts values off. Set rowtide.large.records, which loses nothing, or "
     "column.truncate.to.<length>.chars",
     _DEBEZIUM + "ExtractSchemaToNewRecord": _IN_PYTHON,
-    _DEBEZIUM + "tracing.ActivateTracingSpan": "traces are made without it (rowtide.opentelemetry.enabled), and "
+    _DEBEZIUM + "tracing.ActivateTracingSpan": "traces are made without it (rowtide.opentelemetry.enabled), but "
     f"without the context of the application. Remove it, or {_IN_PYTHON}",
     _DEBEZIUM + "openlineage.OpenLineage": "topics are reported without it, with "
     "openlineage.integration.enabled=true. Remove it",
@@ -197,7 +197,7 @@ def transform_chain(
         if _simple_name(plugin.type) == "TimestampRouter" and not any(map(_sets_timestamps, transforms[:index])):
             options.problem(
                 "type",
-                "no record has a timestamp here, as in Debezium, so that each would fail: put EventRouter or a Python "
+                "no record has a timestamp here, as in Debezium, so each would fail: put EventRouter or a Python "
                 "transform that sets one before it, or choose the topics by a Python transform",
             )
         if plugin.type.startswith(PREFIX):

@@ -299,7 +299,7 @@ def _class(value: Any) -> Any:
 
 
 def _comparable(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return two numbers, so that 3.2 equals the DECIMAL 3.20; other values are unchanged."""
+    """Return two numbers in a form in which 3.2 equals the DECIMAL 3.20; other values are unchanged."""
     if isinstance(a, Decimal) and isinstance(b, float):
         return a, Decimal(repr(b))
     if isinstance(a, float) and isinstance(b, Decimal):

@@ -70,7 +70,7 @@ class HeaderToValue:
     """``io.debezium.transforms.HeaderToValue``: copies or moves headers to fields of the value.
 
     A field may be within structs (``after.source_file``); one that does not exist yet becomes an optional struct. In
-    Debezium, a struct that gets a field is no longer optional, so that a deletion, whose ``after`` is null, fails. With
+    Debezium, a struct that gets a field is no longer optional, so a deletion, whose ``after`` is null, fails. With
     ``exact``, the struct stays null, and its header stays a header.
 
     Attributes:
@@ -124,7 +124,7 @@ class HeaderToValue:
         return replace(record, headers=kept)
 
     def _is_missing(self, schema: Schema, struct: Mapping[str, Any], path: tuple[str, ...]) -> bool:
-        """Return whether a struct on the path is null, so that the field has no place."""
+        """Return whether the field has no place because a struct on the path is null."""
         for name in path[:-1]:
             known = schema.field(name)
             if known is None:

@@ -11,7 +11,7 @@ from typing import Any
 from rowtide.envelope.schema import BOOLEAN, BYTES, FLOAT64, INT32, INT64, STRING, Field, Schema
 
 _UNKNOWN = STRING.with_optional(True)
-"""The schema of an array's elements if it has none but nulls."""
+"""The schema of the elements of an array that has only nulls."""
 _TYPES: dict[str, type] = {"string": str, "boolean": bool, "int32": int, "int64": int, "double": float}
 
 

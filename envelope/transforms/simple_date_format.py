@@ -1,7 +1,7 @@
 """Java's ``SimpleDateFormat`` in UTC and English: formats and parses times.
 
 Java's calendar is Julian before 1582-10-15, and lenient: day 32 is the first of the next month, and all digits of a
-fraction are milliseconds, so that .123456 becomes two minutes. ``exact`` uses MySQL's calendar, and refuses such texts.
+fraction are milliseconds: .123456 becomes two minutes. ``exact`` uses MySQL's calendar, and refuses such texts.
 """
 
 import re

@@ -151,7 +151,7 @@ class TimestampConverter:
 
     def _scaled(self, number: int, by: int) -> int:
         if not self.exact:
-            # Java rounds towards zero, so that the last microsecond of 1969 becomes 1970.
+            # Java rounds towards zero: the last microsecond of 1969 becomes 1970.
             quotient = -(-number // by) if number < 0 else number // by
             return max(-_INT64, min(quotient, _INT64 - 1))
         if not -_INT64 <= number // by < _INT64:

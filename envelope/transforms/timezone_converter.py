@@ -167,7 +167,7 @@ class TimezoneConverter:
         return f"{moved.isoformat()}{'.' + fraction if fraction else ''}{_offset_text(seconds)}"
 
     def _offset_at(self, local: datetime) -> int:
-        """Return the offset in seconds at a local time: the earlier one of two, and the one before a gap."""
+        """Return the offset in seconds at a local time; of two, the earlier one, and in a gap, the one before it."""
         return _seconds(local.replace(tzinfo=self.zone))
 
 

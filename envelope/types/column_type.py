@@ -28,7 +28,7 @@ Bind = Callable[[object], str]
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The replacement of a value that cannot be represented in a record.
+    """The replacement for a value that cannot be represented in a record.
 
     Attributes:
         text: its JSON: null, the column's default, or 1970-01-01 in a NOT NULL column.
@@ -102,7 +102,7 @@ class ColumnType:
         expression: Python source of the JSON text, which must agree with ``convert``.
         epoch: the Connect value of an invalid date in a NOT NULL column; ``None`` for types without invalid dates.
         form: what ``expression`` returns, by name; ``None`` for types that only Python converts.
-        object_form: the same of ``convert``.
+        object_form: the same for ``convert``.
         is_custom: whether a column converter defined it.
         custom_default: the Connect value of the column's default, if so.
         custom_null: the Connect value of NULL, if so.

@@ -23,7 +23,7 @@ from rowtide.connector.config.model import RegistryConfig
 from rowtide.connector.config.secret import Secret
 from rowtide.connector.errors import RegistryError, RegistryUnreachable
 from rowtide.connector.schema_registry import SchemaRegistry
-from rowtide.envelope.avro.differences import Kind, SchemaDifference
+from rowtide.envelope.avro.differences import DifferenceKind, SchemaDifference
 
 OLD = '{"type":"record","name":"E","fields":[{"name":"a","type":"int"}]}'
 NEW = '{"type":"record","name":"E","fields":[{"name":"a","type":"int"},{"name":"b","type":"int"}]}'
@@ -210,7 +210,7 @@ def test_a_refusal_names_version_and_field(server: Answers, clients: list[Schema
     registry = made(clients, server.url)
     with pytest.raises(RegistryError, match="incompatible with version 3: the field b is new and has no default"):
         registry.registered("t-value", "AVRO", NEW)
-    new = SchemaDifference(Kind.NEW, "version 3: the field b is new and has no default")
+    new = SchemaDifference(DifferenceKind.NEW, "version 3: the field b is new and has no default")
     assert registry.incompatibilities("t-value", "AVRO", NEW) == [new]
     assert registry.incompatibilities("t-value", "PROTOBUF", "message E {}") == [SchemaDifference(None, "version 3")]
 

@@ -13,7 +13,7 @@ from rowtide.connector.check.topic_checks import CheckedTable
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine import registry_check
 from rowtide.connector.engine.registry_check import registry_findings
-from rowtide.envelope.avro.differences import Kind, SchemaDifference
+from rowtide.envelope.avro.differences import DifferenceKind, SchemaDifference
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from tests.support.configurations import PROPERTIES
@@ -42,7 +42,7 @@ class Registry:
 
     def incompatibilities(self, subject: str, _kind: str, _text: str) -> list[SchemaDifference]:
         Registry.asked.append(subject)
-        return [SchemaDifference(Kind.NEW, "version 1")] if len(Registry.asked) > len(BEFORE) else []
+        return [SchemaDifference(DifferenceKind.NEW, "version 1")] if len(Registry.asked) > len(BEFORE) else []
 
 
 @pytest.mark.parametrize(

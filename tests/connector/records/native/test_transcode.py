@@ -27,8 +27,7 @@ from rowtide.envelope.converters.protobuf import ProtobufConverter
 from rowtide.envelope.json.reader import value_from_json
 from rowtide.envelope.json.text import value_text
 from rowtide.envelope.protobuf.messages import ProtobufFormat, protobuf_file
-from rowtide.envelope.protobuf.program import protobuf_program
-from rowtide.envelope.protobuf.values import message_encoder
+from rowtide.envelope.protobuf.values import message_encoder, protobuf_program
 from rowtide.envelope.schema import DECIMAL, FLOAT32, FLOAT64, INT32, INT64, OPTIONAL_STRING, STRING, Schema, struct
 from rowtide.envelope.settings import JsonSettings
 from rowtide.envelope.transforms.chain import TransformChain
