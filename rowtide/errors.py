@@ -1,4 +1,4 @@
-"""What the errors of all packages have in common: their base class, and the text about a missing package."""
+"""The base class of all errors, and the text about a missing package."""
 
 
 class ConnectorError(Exception):

@@ -16,7 +16,7 @@ _MOST_CONNECTIONS = 1000
 _OTHER_FILES = 150
 """Files that the process needs for other purposes, with the connections that are accepted at the same time."""
 _REPORT_S = 60.0
-"""How often the log says that there are too many connections."""
+"""The least time between two log lines about too many connections, in seconds."""
 _CLOSE_S = 5.0
 """How long a client may take to read the rest of its answer when its connection is closed."""
 

@@ -1,8 +1,8 @@
 """Serves Canal's clients: its entries, protocol and configuration, with the same binlog and schema history.
 
 ========================  ====================================================================
-``service``               the instances of a folder of Canal's, and their server
-``cluster``               servers that take over from each other, by ZooKeeper
+``service``               the instances of a Canal configuration folder, and their server
+``cluster``               servers that take over from each other, coordinated by ZooKeeper
 ``instance``              an instance: one source, whose entries go to clients or to Kafka
 ``configuration``         ``canal.properties`` and ``instance.properties``
 ``mq``                    messages for Kafka

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from rowtide.canal.instance.state import InstanceState
+from rowtide.canal.instance.base import InstanceState
 from rowtide.connector.worker.web import process_metrics
 from rowtide.connector.worker.web.metrics import CONTENT_TYPE, Metric, one, rendered
 from rowtide.tcp_server import TcpServer
@@ -106,7 +106,7 @@ class MetricsServer(TcpServer):
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
-        # The bytes may not be a request, or the client may not read the answer.
+        # The client may send something else than a request, or not read the answer.
         with suppress(OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_S):
                 await reader.readuntil(b"\r\n\r\n")

@@ -31,8 +31,8 @@ from rowtide.connector.worker.web.access import is_loopback
 from rowtide.tcp_server import Address
 
 if TYPE_CHECKING:
-    from rowtide.canal.cluster.cluster import Cluster
-    from rowtide.canal.cluster.nodes import Nodes
+    from rowtide.canal.cluster.cluster import ClusterMember
+    from rowtide.canal.cluster.nodes import DestinationNodes
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class CanalService:
         self._files: dict[str, _Version] = {}  # as of the last scan
         self._versions: dict[str, _Version] = {}
         self._destinations = _Served(self._runs)
-        self._cluster: Cluster | None = None
+        self._cluster: ClusterMember | None = None
         self._terms: dict[str, int] = {}  # those that the instances were started in
         self._due = asyncio.Event()  # a scan
         self._tls = _context(self._config.server.tls)
@@ -206,7 +206,7 @@ class CanalService:
             return cluster.host or await asyncio.to_thread(own_host, cluster.servers)
         except OSError as error:
             name = f"{SERVER_FILE}: canal.register.ip"
-            problem = Problem(name, f"is required, as there is no way to canal.zkServers: {error}")
+            problem = Problem(name, f"is required, because there is no route to canal.zkServers: {error}")
             raise ConfigurationError([problem]) from error
 
     @contextlib.asynccontextmanager
@@ -216,12 +216,12 @@ class CanalService:
         if settings is None:
             yield
             return
-        from rowtide.canal.cluster.cluster import Cluster  # noqa: PLC0415 - needs kazoo
+        from rowtide.canal.cluster.cluster import ClusterMember  # noqa: PLC0415 - needs kazoo
         from rowtide.cluster.session import ZooKeeperSession  # noqa: PLC0415
 
         session = ZooKeeperSession(settings.servers, "canal.zkServers")
         await asyncio.to_thread(session.start)
-        self._cluster = Cluster(session, address)
+        self._cluster = ClusterMember(session, address)
         polling = asyncio.create_task(self._poll(self._cluster))
         try:
             yield
@@ -230,7 +230,7 @@ class CanalService:
             await asyncio.gather(polling, return_exceptions=True)
             await asyncio.to_thread(session.close)
 
-    async def _poll(self, cluster: "Cluster") -> None:
+    async def _poll(self, cluster: "ClusterMember") -> None:
         while True:
             try:
                 names = destinations(self._folder)
@@ -306,7 +306,9 @@ class CanalService:
                 if name not in self._instances:
                     await self._release(name)
 
-    async def _start(self, name: str, settings: InstanceSettings, nodes: "Nodes | None", version: _Version) -> None:
+    async def _start(
+        self, name: str, settings: InstanceSettings, nodes: "DestinationNodes | None", version: _Version
+    ) -> None:
         server = self._config.server
         storage: Storage = FolderStorage(server.data / name, name)
         if nodes is not None:
@@ -380,6 +382,6 @@ class CanalService:
                 version += [found.st_mtime_ns, found.st_size, found.st_ino]
         return tuple(version)
 
-    def _version(self, name: str, nodes: "Nodes | None") -> _Version:
+    def _version(self, name: str, nodes: "DestinationNodes | None") -> _Version:
         """Return a value that changes with the files, and with the term of this server."""
         return (*([] if nodes is None else [nodes.term]), *self._files_of(name))

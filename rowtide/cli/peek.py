@@ -14,8 +14,8 @@ import click
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from rowtide.cli.addresses import SERVERS, URL
 from rowtide.cli.connectors import CONFIG, read_configuration
+from rowtide.cli.option_types import SERVERS, URL
 from rowtide.cli.record_text import lacks_schema, record_lines
 from rowtide.cli.registries import registry_of, registry_source
 from rowtide.connector.config.model import RegistryConfig

@@ -60,7 +60,7 @@ def record_lines(key: bytes | None, value: bytes | None) -> Iterator[str]:
 
 
 def lacks_schema(value: bytes | None) -> bool:
-    """Return whether a message is a change event without a Connect schema, so that its values cannot be decoded."""
+    """Return whether a message is a change event without a Connect schema, which decoding its values needs."""
     payload, schema = _parsed(value)
     return isinstance(payload, dict) and payload.get("op") in _OPERATIONS and "source" in payload and not schema
 

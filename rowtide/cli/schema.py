@@ -10,7 +10,7 @@ from typing import IO, Any, TypeVar
 
 import click
 
-from rowtide.cli.schema_sources import BinlogSource, Source, file_source
+from rowtide.cli.schema_sources import BinlogSource, StructureSource, file_source
 from rowtide.cli.sql_script import apply_script
 from rowtide.schema_history.errors import SchemaHistoryError
 from rowtide.schema_history.model import Table, TableId
@@ -158,7 +158,7 @@ def _with_source(command: F) -> F:
 
 def _source(
     config: tuple[str, ...], history: Path | None, binlogs: Path | None, flavor: Flavor
-) -> AbstractContextManager[Source]:
+) -> AbstractContextManager[StructureSource]:
     given = [name for name, value in (("config", config), ("history", history), ("binlogs", binlogs)) if value]
     if len(given) != 1:
         raise click.UsageError("a source is needed: one of --config, --history and --binlogs")
@@ -187,7 +187,7 @@ _AT = {"type": _PointInTime(), "help": "A position (binlog.000042:1234), a GTID 
     show_default=True,
     help="DDL, JSON with the fields of information_schema, or Debezium's table JSON.",
 )
-def show(source: Source, tables: str, at: PointInTime, form: str) -> None:
+def show(source: StructureSource, tables: str, at: PointInTime, form: str) -> None:
     """Print the structure of TABLE at a position, GTID set or time.
 
     TABLE is database.table, where * stands for any characters and ? for one.
@@ -223,7 +223,7 @@ def _rendered(table: Table, server: Server, form: str) -> str | bytes:
 @click.argument("before", metavar="A", type=_PointInTime())
 @click.argument("after", metavar="B", type=_PointInTime())
 @click.argument("tables", metavar="[TABLE]", default="*")
-def diff(source: Source, before: PointInTime, after: PointInTime, tables: str) -> None:
+def diff(source: StructureSource, before: PointInTime, after: PointInTime, tables: str) -> None:
     """Print the differences between the structures at A and at B.
 
     A and B are positions (binlog.000042:1234), GTID sets, times, or end. TABLE is database.table, where * stands for
@@ -242,7 +242,7 @@ def diff(source: Source, before: PointInTime, after: PointInTime, tables: str) -
 @schema.command()
 @_with_source
 @click.argument("table", metavar="TABLE")
-def log(source: Source, table: str) -> None:
+def log(source: StructureSource, table: str) -> None:
     """Print the statements that changed TABLE, with position, time and GTID set.
 
     TABLE is database.table. Statements from before the table was renamed are included.

@@ -13,7 +13,7 @@ from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.store.file import FileSchemaHistory
 
 
-class Source(Protocol):
+class StructureSource(Protocol):
     """Table structures at any position, and the statements that changed them."""
 
     server: Server

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from rowtide.cli.addresses import HOST, SERVERS, URL
+from rowtide.cli.option_types import HOST, SERVERS, URL
 from rowtide.cli.tables_job import Check, JobFile, PatternOptions, json_schema, read_job
 from rowtide.cli.tables_upkeep import duration, is_only_upkeep, keep, upkeep_of
 from rowtide.connector.config import ConfigurationError, load, read_properties

@@ -1,4 +1,4 @@
-"""Servers that take over from each other, by ZooKeeper. Canal's servers and those of databus use it.
+"""Servers that take over from each other, coordinated by ZooKeeper: those of Canal and of databus.
 
 =============  ==========================================================
 ``candidate``  when this server starts and stops running something

@@ -22,7 +22,7 @@ from rowtide.cluster.session import RefusedError, ZooKeeperError, ZooKeeperSessi
 log = logging.getLogger(__name__)
 
 WAIT_S = 5.0
-"""How long a server waits after another one has ended, which may return (Canal's ``delayTime``)."""
+"""How long a server waits after another one has ended, because that one may return (Canal's ``delayTime``)."""
 
 N = TypeVar("N", bound=FencedNodes)
 

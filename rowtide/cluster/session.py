@@ -44,13 +44,11 @@ class FoundNode(NamedTuple):
         content: its content.
         version: the number of changes since it was created.
         owner: the session whose end deletes it; 0 if it is persistent.
-        changed: the number of the last ZooKeeper transaction that changed it.
     """
 
     content: bytes
     version: int
     owner: int
-    changed: int
 
 
 def own_host(servers: str) -> str:
@@ -119,7 +117,7 @@ class ZooKeeperSession:
             content, stat = self._answer(lambda: self._client.get_async(path))
         except NoNodeError:
             return None
-        return FoundNode(content or b"", stat.version, stat.ephemeralOwner, stat.mzxid)
+        return FoundNode(content or b"", stat.version, stat.ephemeralOwner)
 
     def children(self, path: str) -> list[str]:
         """Return the names of the nodes below a node; none if it does not exist.

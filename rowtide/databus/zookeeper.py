@@ -1,13 +1,11 @@
-"""The nodes of databus in ZooKeeper."""
+"""Reads the nodes of databus in ZooKeeper, for clients."""
 
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
-from types import TracebackType
 from typing import Self
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from rowtide.databus.discovery import root_path
@@ -19,8 +17,8 @@ _SESSION_S = 5.0
 _CONNECT_S = 10.0
 
 
-class Nodes:
-    """The nodes below a root (``ZkConn`` of the original). All are persistent, and anyone may change them.
+class DatabusNodes:
+    """The nodes below a root (``ZkConn`` of the original).
 
     Args:
         servers: the ZooKeeper servers, ``host:port``.
@@ -45,9 +43,7 @@ class Nodes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def path(self, node: str) -> str:
@@ -67,36 +63,6 @@ class Nodes:
         except (KazooException, KazooTimeoutError) as error:
             raise self._unreachable(error) from error
         return (data or b"").decode(errors="replace")
-
-    def replace(self, node: str, text: str) -> None:
-        """Write a node, and create it if it is missing.
-
-        Raises:
-            DiscoveryError: ZooKeeper does not answer.
-        """
-        try:
-            with suppress(NodeExistsError):
-                self._client.create(self.path(node), text.encode(), makepath=True)
-                return
-            self._client.set(self.path(node), text.encode())
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._unreachable(error) from error
-
-    def create(self, node: str, text: str) -> None:
-        """Create a node (``CreateNX``).
-
-        Raises:
-            DiscoveryError: it exists, or ZooKeeper does not answer.
-        """
-        try:
-            self._client.create(self.path(node), text.encode(), makepath=True)
-        except NodeExistsError as error:
-            raise DiscoveryError(
-                f"node already exist {self.path(node)}:{text}: another server has written it. Find out which one is "
-                "alive"
-            ) from error
-        except (KazooException, KazooTimeoutError) as error:
-            raise self._unreachable(error) from error
 
     def close(self) -> None:
         """End the session."""

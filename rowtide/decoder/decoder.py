@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, NamedTuple, Self, cast, get_args
 
 from rowtide.connector.config.catalogue.values import UNAVAILABLE_PLACEHOLDER, placeholder_bytes
@@ -98,9 +97,7 @@ class Decoder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def decode(
@@ -361,7 +358,7 @@ class Decoder:
             row_conversion,
             encoding="json" if json else "avro",
             placeholder=None if read else self._placeholder,  # a snapshot reads all values: the text is one there
-            documents=server != "mariadb",  # where JSON is another name of LONGTEXT
+            documents=server != "mariadb",  # where JSON is a synonym of LONGTEXT
         )
         convert = made(key) if keys and key is not None else None
         return _Plan(layout, convert, made(Schema("struct", fields=tuple(fields))))

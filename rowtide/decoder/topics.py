@@ -4,7 +4,6 @@ import datetime as dt
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka import (
@@ -35,7 +34,29 @@ _ALL_DOWN = KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001
 
 
 class TopicReader:
-    """The changes of topics, in the order of each partition; see :func:`read_topics`."""
+    """The changes of topics, in the order of each partition, without a connection to the database.
+
+        with rowtide.read_topics("localhost:9092", "shop.shop.orders", start="beginning") as reader:
+            for change in reader:
+                print(change.op, change.after)
+
+    Args:
+        bootstrap: ``bootstrap.servers``.
+        topics: their names, or regular expressions that begin with ``^``.
+        group: the consumer group, whose members share the partitions and whose offsets :meth:`commit`
+            stores; without one, this reader reads all partitions and stores nothing.
+        start: ``committed`` (the group's offsets, or the beginning if there are none), ``beginning``, ``end``, a time,
+            or a GTID set, whose transactions are skipped.
+        follow: wait for further records; otherwise, the loop ends with the last one.
+        registry: the schema registry of Avro and Protobuf: its URL, or a client.
+        decoder: a decoder with other settings.
+        claim_checks: the folder of the values of claim checks, see :class:`Decoder`.
+        kafka: further settings of the consumer, with librdkafka's names.
+
+    Raises:
+        DecodeError: a topic does not exist.
+        TopicError: Kafka cannot be reached.
+    """
 
     def __init__(
         self,
@@ -211,9 +232,7 @@ class TopicReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
 
@@ -238,49 +257,5 @@ def gtid_test(text: str) -> Callable[[str], bool]:
     return contains
 
 
-def read_topics(
-    bootstrap: str,
-    topics: Iterable[str] | str,
-    *,
-    group: str | None = None,
-    start: Start = "committed",
-    follow: bool = True,
-    registry: str | SchemaSource | None = None,
-    decoder: Decoder | None = None,
-    claim_checks: str | None = None,
-    kafka: Mapping[str, Any] | None = None,
-) -> TopicReader:
-    """Read topics as changes, without a connection to the database.
-
-        with rowtide.read_topics("localhost:9092", "shop.shop.orders", start="beginning") as reader:
-            for change in reader:
-                print(change.op, change.after)
-
-    Args:
-        bootstrap: ``bootstrap.servers``.
-        topics: their names, or regular expressions that begin with ``^``.
-        group: the consumer group, whose members share the partitions and whose offsets :meth:`TopicReader.commit`
-            stores; without one, this reader reads all partitions and stores nothing.
-        start: ``committed`` (the group's offsets, or the beginning if there are none), ``beginning``, ``end``, a time,
-            or a GTID set, whose transactions are skipped.
-        follow: wait for further records; otherwise, the loop ends with the last one.
-        registry: the schema registry of Avro and Protobuf: its URL, or a client.
-        decoder: a decoder with other settings.
-        claim_checks: the folder of the values of claim checks, see :class:`Decoder`.
-        kafka: further settings of the consumer, with librdkafka's names.
-
-    Raises:
-        DecodeError: a topic does not exist.
-        TopicError: Kafka cannot be reached.
-    """
-    return TopicReader(
-        bootstrap,
-        topics,
-        group=group,
-        start=start,
-        follow=follow,
-        registry=registry,
-        decoder=decoder,
-        claim_checks=claim_checks,
-        kafka=kafka,
-    )
+read_topics = TopicReader
+"""The public name of :class:`TopicReader`."""

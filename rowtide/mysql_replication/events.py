@@ -53,7 +53,7 @@ _LAST_METADATA = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ConnectionProperties:
     """The properties of the query connection that events use.
 
     Attributes:
@@ -108,7 +108,7 @@ class EventFactory:
         mysql_version: the version of the server that wrote the file.
     """
 
-    def __init__(self, allowed: frozenset[type], connection: Connection, options: dict[str, Any]) -> None:
+    def __init__(self, allowed: frozenset[type], connection: ConnectionProperties, options: dict[str, Any]) -> None:
         self.allowed = allowed
         self.table_map: dict[int, Any] = {}
         self.mysql_version: tuple[int, ...] = (0, 0, 0)

@@ -1,4 +1,4 @@
-"""Mysql-replication's ``BinLogStreamReader``, which reads the stream with rowtide."""
+"""``BinLogStreamReader`` of mysql-replication, which reads the stream with rowtide."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ from rowtide.connector.source import server_queries
 from rowtide.connector.source.binlog_stream import BinlogStream, StreamBroken
 from rowtide.connector.source.current_structure import CurrentStructure
 from rowtide.connector.source.session import Session
-from rowtide.mysql_replication.events import Connection, EventFactory, EventPacket
+from rowtide.mysql_replication.events import ConnectionProperties, EventFactory, EventPacket
 from rowtide.mysql_replication.settings import configuration
 from rowtide.mysql_replication.structures import TableStructures
 from rowtide.schema_history.catalog.tables import Tables
@@ -298,7 +298,9 @@ class BinLogStreamReader:
         current = CurrentStructure(control.database, mariadb=mariadb)
         self._structures = TableStructures(pipeline_settings(control, self.dbms), tables, current)
         self._factory = EventFactory(
-            self._allowed, Connection(str(self._ctl_settings.get("charset", "utf8")), self.dbms), self._options
+            self._allowed,
+            ConnectionProperties(str(self._ctl_settings.get("charset", "utf8")), self.dbms),
+            self._options,
         )
         self._begin_at(self._start)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rowtide.canal.instance.state import InstanceState
+from rowtide.canal.instance.base import InstanceState
 from rowtide.canal.metrics import MetricsServer, render
 from rowtide.canal.server.destination import Passed, Traffic
 from rowtide.connector.delivery.counters import DeliveryCounters

@@ -35,7 +35,7 @@ class _ZooKeeper:
         self.running = None
 
     def taken(self, owner: int, version: int = OWN_RUNNING) -> None:
-        self.running = FoundNode(b"server", version, owner, 1)
+        self.running = FoundNode(b"server", version, owner)
 
     def begin(self, running: bool) -> FencedNodes:
         if not running and self.running is not None:

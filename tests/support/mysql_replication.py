@@ -22,7 +22,7 @@ from rowtide.connector.protocol.binlog_file import binlog_packets
 from rowtide.connector.records.change import SourcePosition
 from rowtide.connector.records.offset import SourceOffset
 from rowtide.mysql_replication import BinLogStreamReader
-from rowtide.mysql_replication.events import Connection, EventFactory, EventPacket
+from rowtide.mysql_replication.events import ConnectionProperties, EventFactory, EventPacket
 from rowtide.mysql_replication.structures import TableStructures
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import TableId
@@ -59,7 +59,7 @@ def recorded_reader(case: Case, **arguments: Any) -> Any:
     config = reader._config = from_properties(case.properties())
     tables = Tables(Server(Flavor(reader.dbms), str(case.server.get("version", ""))))
     reader._structures = TableStructures(pipeline_settings(config, reader.dbms), tables, _NoServer())
-    reader._factory = _Factory(reader._allowed, Connection("utf8", reader.dbms), reader._options)
+    reader._factory = _Factory(reader._allowed, ConnectionProperties("utf8", reader.dbms), reader._options)
     return reader
 
 

@@ -1,10 +1,9 @@
-"""A cluster of servers by ZooKeeper: one of them runs a destination, and another one takes over.
+"""A cluster of servers, coordinated by ZooKeeper: one runs a destination, and another takes over if it fails.
 
 ===========  =======================================================
 ``cluster``  which destinations this server runs
 ``storage``  positions of clients and schema history in ZooKeeper
 ``history``  the schema history there
-``nodes``    the nodes of a destination, which only its server changes
-``paths``    the paths and contents of Canal's nodes
+``nodes``    Canal's nodes, and those of a destination, which only its server changes
 ===========  =======================================================
 """

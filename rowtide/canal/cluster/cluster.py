@@ -1,20 +1,18 @@
-"""Which destinations this server runs."""
+"""Decides which destinations this server runs."""
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Collection
 
-from rowtide.canal.cluster import paths
-from rowtide.canal.cluster.nodes import Nodes, contest
-from rowtide.canal.cluster.paths import Paths
+from rowtide.canal.cluster.nodes import DestinationNodes, Paths, contest, server_path
 from rowtide.cluster.candidate import Candidate
 from rowtide.cluster.session import ZooKeeperError, ZooKeeperSession
 
 log = logging.getLogger(__name__)
 
 
-class Cluster:
+class ClusterMember:
     """This server's part in a cluster. ``poll`` and ``release`` may be called from any thread.
 
     Args:
@@ -27,12 +25,12 @@ class Cluster:
         self._session = session
         self._address = address
         self._clock = clock
-        self._candidates: dict[str, Candidate[Nodes]] = {}
+        self._candidates: dict[str, Candidate[DestinationNodes]] = {}
         self._announced: tuple[int, set[str]] = 0, set()
         self._polling = threading.Lock()
         self._away = False
 
-    def nodes(self, destination: str) -> Nodes | None:
+    def nodes(self, destination: str) -> DestinationNodes | None:
         """Return the nodes of a destination during the current term of this server.
 
         ``None`` if this server does not run the destination.
@@ -67,11 +65,11 @@ class Cluster:
             if destination in self._candidates:
                 self._candidates[destination].release()
 
-    def _candidate(self, destination: str) -> Candidate[Nodes]:
+    def _candidate(self, destination: str) -> Candidate[DestinationNodes]:
         if destination not in self._candidates:
 
-            def begin(running: bool) -> Nodes:
-                return Nodes.begin(self._session, destination, self._address, running=running)
+            def begin(running: bool) -> DestinationNodes:
+                return DestinationNodes.begin(self._session, destination, self._address, running=running)
 
             self._candidates[destination] = Candidate(self._session, contest(destination), begin, self._clock)
         return self._candidates[destination]
@@ -79,7 +77,7 @@ class Cluster:
     def _announce(self, destinations: Collection[str]) -> None:
         session = self._session.id
         known = self._announced[1] if self._announced[0] == session else set()
-        wanted = {paths.server(self._address)}
+        wanted = {server_path(self._address)}
         wanted |= {f"{Paths(destination).cluster}/{self._address}" for destination in destinations}
         for path in sorted(wanted - known):
             self._session.announce(path, session)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rowtide.canal.cluster.nodes import Nodes
+from rowtide.canal.cluster.nodes import DestinationNodes
 from rowtide.cluster.fence import put
 from rowtide.cluster.session import ZooKeeperError
 from rowtide.schema_history.store.history_store import (
@@ -32,7 +32,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
         nodes: of the destination.
     """
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: DestinationNodes) -> None:
         self._nodes = nodes
         self._left: list[str] | None = None  # in a buffered block
 
@@ -83,7 +83,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
                 parts, at = [last + texts], count - 1
             else:
                 parts, at = _parts(texts), count
-            for part, lines in enumerate(parts, at):  # they count when all of them are there
+            for part, lines in enumerate(parts, at):  # they count when all of them are written
                 complete = part == at + len(parts) - 1
                 self._write(part, lines, part + 1 if complete else None)
         except ZooKeeperError as error:
@@ -130,7 +130,7 @@ class ZooKeeperHistory(SchemaHistoryStore):
         return f"{self._nodes.paths.history}/{number:010}"
 
 
-def forget(nodes: Nodes) -> None:
+def forget(nodes: DestinationNodes) -> None:
     """Invalidate all records.
 
     Raises:

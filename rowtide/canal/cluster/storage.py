@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from rowtide.canal.cluster.history import ZooKeeperHistory, forget
-from rowtide.canal.cluster.nodes import Nodes
+from rowtide.canal.cluster.nodes import DestinationNodes
 from rowtide.canal.instance.positions import (
     CanalPosition,
     ClientPosition,
@@ -25,7 +25,7 @@ class ZooKeeperStorage:
         nodes: of the destination.
     """
 
-    def __init__(self, nodes: Nodes) -> None:
+    def __init__(self, nodes: DestinationNodes) -> None:
         self._nodes = nodes
         self._known: dict[str, bytes] | None = None  # what the nodes have; None if it is not certain
 
@@ -102,7 +102,7 @@ class ZooKeeperStorage:
         for client in stored.clients:
             wanted[paths.client(client.client_id)] = b""
             wanted[paths.filter(client.client_id)] = client.filter.encode()
-            position = stored.parse  # of a client without one, as Canal would begin with the present
+            position = stored.parse  # of a client without one: Canal would begin at the current end of the binlog
             if client.master is not None and client.position is not None:
                 position = client.master, client.position
             if position is not None:

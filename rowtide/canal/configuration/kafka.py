@@ -6,8 +6,8 @@
 from collections.abc import Mapping
 
 from rowtide.canal.configuration.model import KafkaSettings
-from rowtide.canal.configuration.reader import PropertyReader
-from rowtide.canal.mq.messages import MessageForm
+from rowtide.canal.configuration.reader import CanalPropertyReader
+from rowtide.canal.mq.messages import CanalMessageForm
 from rowtide.canal.mq.routing import Router, Routes
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.config.catalogue.connect import PRODUCER_KIND
@@ -51,32 +51,32 @@ _OLD_NAMES: Mapping[str, str] = {
 """Names of Canal up to 1.1.4. As in Canal, they take precedence."""
 
 _PREFIX = "kafka."
-_LEFT_OUT = {
+_IGNORED = {
     "acks": "rowtide waits for all replicas",
     "retries": "rowtide retries until Kafka acknowledges",
     "max.in.flight.requests.per.connection": "rowtide sends one request at a time, which keeps the order",
     "key.serializer": "there are no keys",
     "value.serializer": "rowtide makes the bytes",
 }
-_OLD_LEFT_OUT = {"canal.mq.acks": _LEFT_OUT["acks"], "canal.mq.retries": _LEFT_OUT["retries"]}
+_OLD_IGNORED = {"canal.mq.acks": _IGNORED["acks"], "canal.mq.retries": _IGNORED["retries"]}
 _KERBEROS = ("kafka.kerberos.enable", "canal.mq.kafka.kerberos.enable")
 _KERBEROS_FILES = ("kafka.kerberos.", "canal.mq.kafka.kerberos.")
 
 
 def of_kafka(name: str) -> bool:
     """Return whether a property of the server belongs to the Kafka mode."""
-    old = name in _OLD_NAMES or name in _OLD_LEFT_OUT or name.startswith(_KERBEROS_FILES)
+    old = name in _OLD_NAMES or name in _OLD_IGNORED or name.startswith(_KERBEROS_FILES)
     return old or name in OF_SERVER or name.startswith(_PREFIX)
 
 
-def left_out(properties: Mapping[str, str]) -> list[str]:
+def ignored_properties(properties: Mapping[str, str]) -> list[str]:
     """Return notes on the properties that have no effect."""
-    reasons = {**{_PREFIX + name: reason for name, reason in _LEFT_OUT.items()}, **_OLD_LEFT_OUT}
+    reasons = {**{_PREFIX + name: reason for name, reason in _IGNORED.items()}, **_OLD_IGNORED}
     return [f"{name} has no effect: {reason}" for name, reason in reasons.items() if properties.get(name)]
 
 
 def kafka_settings(
-    server: PropertyReader, properties: Mapping[str, str], instance: PropertyReader, name: str
+    server: CanalPropertyReader, properties: Mapping[str, str], instance: CanalPropertyReader, name: str
 ) -> KafkaSettings:
     """Return the Kafka mode of one destination.
 
@@ -89,7 +89,7 @@ def kafka_settings(
     unit = instance.number("canal.instance.memory.buffer.memunit", 1, 1024)
     counts_entries = instance.text("canal.instance.memory.batch.mode") == "ITEMSIZE"
     filters = properties.get("canal.instance.filter.transaction.entry", "") or "true"
-    form = MessageForm(
+    form = CanalMessageForm(
         server.flag("canal.mq.flatMessage"),
         filters.strip().lower() != "true",
         server.number("canal.mq.canalBatchSize", 1, 50),
@@ -139,7 +139,7 @@ _RULES = {
 }
 
 
-def _client(server: PropertyReader, properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
+def _client(server: CanalPropertyReader, properties: Mapping[str, str], kind: ClientKind) -> dict[str, str]:
     """Return the settings of one of Kafka's clients, with librdkafka's names."""
     if any(properties.get(name, "").strip().lower() == "true" for name in _KERBEROS):
         server.problem(
@@ -153,7 +153,7 @@ def _client(server: PropertyReader, properties: Mapping[str, str], kind: ClientK
         if name.startswith(_PREFIX) and not name.startswith(_KERBEROS_FILES) and value
     }
     given |= {setting: properties[old].strip() for old, setting in _OLD_NAMES.items() if properties.get(old)}
-    given = {name: value for name, value in given.items() if name not in _LEFT_OUT}
+    given = {name: value for name, value in given.items() if name not in _IGNORED}
     if "bootstrap.servers" not in given:
         server.problem("kafka.bootstrap.servers", "is required with canal.serverMode=kafka")
     found, problems = translate(kind, _PREFIX, given, strict=kind is ClientKind.PRODUCER)

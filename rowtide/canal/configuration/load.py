@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, kafka_settings, left_out, of_kafka
+from rowtide.canal.configuration.kafka import OF_DESTINATION, OF_SERVER, ignored_properties, kafka_settings, of_kafka
 from rowtide.canal.configuration.model import (
     CanalConfiguration,
     ClusterSettings,
@@ -21,8 +21,8 @@ from rowtide.canal.configuration.model import (
     TlsFiles,
 )
 from rowtide.canal.configuration.properties import INSTANCE, NO_MANAGER, SERVER, idle_by_mode, problems_and_notes
-from rowtide.canal.configuration.reader import PropertyReader, read_properties
-from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
+from rowtide.canal.configuration.reader import CanalPropertyReader, read_properties
+from rowtide.canal.entries.filters import EntryColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.sink import EntryKinds
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
@@ -50,7 +50,7 @@ def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalC
         ConfigurationError: with all problems.
     """
     common = read_properties(folder / SERVER_FILE, environ)
-    reader = PropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
+    reader = CanalPropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
     server = _server(reader, folder)
     own = {
         name: value
@@ -59,7 +59,7 @@ def read_folder(folder: Path, environ: Mapping[str, str] = os.environ) -> CanalC
     }
     problems, notes = problems_and_notes(own, SERVER, SERVER_FILE, kafka=server.kafka)
     notes += idle_by_mode(common, kafka=server.kafka, cluster=server.cluster is not None)
-    notes += left_out(common) if server.kafka else []
+    notes += ignored_properties(common) if server.kafka else []
     problems += reader.problems
     instances: dict[str, InstanceSettings] = {}
     known = {**INSTANCE, **(OF_DESTINATION if server.kafka else {})}
@@ -120,7 +120,7 @@ def _shared(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if _of_instance(name)}
 
 
-def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
+def _server(reader: CanalPropertyReader, folder: Path) -> ServerSettings:
     mode = reader.text("canal.serverMode")
     if mode.lower() not in ("tcp", "kafka"):
         reader.problem("canal.serverMode", f"only tcp and kafka are supported, not {mode!r}")
@@ -148,7 +148,7 @@ def _server(reader: PropertyReader, folder: Path) -> ServerSettings:
     )
 
 
-def _cluster(reader: PropertyReader) -> ClusterSettings | None:
+def _cluster(reader: CanalPropertyReader) -> ClusterSettings | None:
     name = "canal.zkServers"
     servers = reader.text(name)
     if not servers:
@@ -161,7 +161,7 @@ def _cluster(reader: PropertyReader) -> ClusterSettings | None:
     return ClusterSettings(servers, "" if host in _EVERYWHERE else host)
 
 
-def _tls(reader: PropertyReader) -> TlsFiles | None:
+def _tls(reader: CanalPropertyReader) -> TlsFiles | None:
     files = {name: reader.text(f"canal.tls.{name}") for name in ("certificate", "key", "clientCa")}
     for name, path in files.items():
         if path and not Path(path).is_file():
@@ -179,10 +179,12 @@ def _instance(
 ) -> tuple[InstanceSettings, list[str]]:
     place = f"{name}/{INSTANCE_FILE}"
     own = read_properties(folder / name / INSTANCE_FILE, environ)
-    server = PropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
+    server = CanalPropertyReader(SERVER_FILE, common, {**SERVER, **OF_SERVER})
     known = {**INSTANCE, **(OF_DESTINATION if kafka else {})}
     problems, notes = problems_and_notes(own, known, place, kafka=kafka)
-    reader = PropertyReader(place, {**_shared(common), **{key: value for key, value in own.items() if value}}, known)
+    reader = CanalPropertyReader(
+        place, {**_shared(common), **{key: value for key, value in own.items() if value}}, known
+    )
     host, port = reader.parsed("canal.instance.master.address", _address, ("", _MYSQL_PORT))
     slave_id = reader.number("canal.instance.mysql.slaveId", 1, -1)
     mode = reader.text("canal.instance.memory.batch.mode")
@@ -216,7 +218,7 @@ def _instance(
             reader.parsed("canal.instance.filter.regex", TablePatterns.parse, nothing),
             reader.parsed("canal.instance.filter.black.regex", TablePatterns.parse, nothing),
         ),
-        ColumnFilter(
+        EntryColumnFilter(
             reader.parsed("canal.instance.filter.field", parse_fields, {}),
             reader.parsed("canal.instance.filter.black.field", parse_fields, {}),
         ),
@@ -242,18 +244,22 @@ def _instance(
     return settings, notes
 
 
-def _snapshot(reader: PropertyReader) -> bool:
+def _snapshot(reader: CanalPropertyReader) -> bool:
     name = "canal.instance.snapshot"
     mode = reader.text(name).lower()
     if mode not in ("never", "initial"):
         reader.problem(name, f"must be never or initial, not {mode!r}")
     start = _start(reader)
     if mode == "initial" and (start.file or start.ts_ms or start.gtid):
-        reader.problem(name, "initial begins with the present; remove canal.instance.master.journal.name and the like")
+        reader.problem(
+            name,
+            "an initial snapshot begins at the current position; "
+            "remove canal.instance.master.journal.name and similar properties",
+        )
     return mode == "initial"
 
 
-def _start(reader: PropertyReader) -> StartPosition:
+def _start(reader: CanalPropertyReader) -> StartPosition:
     prefix = "canal.instance.master."
     return StartPosition(
         reader.text(prefix + "journal.name"),

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rowtide.canal.entries.filters import ColumnFilter, EntryFilter
+from rowtide.canal.entries.filters import EntryColumnFilter, EntryFilter
 from rowtide.canal.entries.sink import EntryKinds
-from rowtide.canal.mq.messages import MessageForm
+from rowtide.canal.mq.messages import CanalMessageForm
 from rowtide.canal.mq.routing import Routes
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.stored_entry import BatchMode
@@ -109,7 +109,7 @@ class KafkaSettings:
     """
 
     routes: Routes
-    form: MessageForm
+    form: CanalMessageForm
     producer_kind: ProducerKind
     producer: Mapping[str, Any] = field(repr=False)
     consumer: Mapping[str, str] = field(repr=False)
@@ -136,7 +136,7 @@ class InstanceSettings:
         filter: the tables.
         columns: their columns.
         kinds: the kinds of entries that clients see.
-        mode: what fetch sizes count.
+        mode: the unit of fetch sizes.
         buffer_size: how many entries are kept for clients.
         isolate_ddl: whether DDL has its own batch.
         executable_ddl: whether it is written so that other sessions can execute it (``canal.instance.ddl.executable``).
@@ -156,7 +156,7 @@ class InstanceSettings:
     start: StartPosition
     gtids: bool
     filter: EntryFilter
-    columns: ColumnFilter
+    columns: EntryColumnFilter
     kinds: EntryKinds
     mode: BatchMode
     buffer_size: int

@@ -68,7 +68,7 @@ _ALWAYS = "rowtide does not need it"
 WITHOUT_EFFECT: Mapping[str, str] = {
     r"canal\.id|canal\.withoutNetty|canal\.instance\.global\..*|canal\.conf\.dir": _ALWAYS,
     r"canal\.admin\.(?!manager).*": "there is no administration server",
-    r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position by itself",
+    r"canal\.auto\.reset\.latest\.pos\.mode": "rowtide never skips to the latest position on its own",
     r"canal\.instance\.tsdb\..*": _OWN_HISTORY,
     r"canal\.instance\.parser\..*|canal\.instance\.transaction\.size|canal\.instance\.memory\.rawEntry": _ALWAYS,
     r"canal\.instance\.network\..*": "the operating system sizes buffers, and rowtide chooses its time-outs",

@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^}:]+)(?::([^}]*))?\}")
 T = TypeVar("T")
 
 
-class PropertyReader:
+class CanalPropertyReader:
     """Reads values of properties, and collects the problems.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from rowtide.canal.entries.entry import ABSENT, Column
+from rowtide.canal.entries.entry import ABSENT, EntryColumn
 from rowtide.connector.errors import SchemaError
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import MappedColumn
@@ -75,7 +75,7 @@ class TableColumns:
         compiled: all columns of row images; hidden ones have no output.
     """
 
-    described: tuple[Column, ...]
+    described: tuple[EntryColumn, ...]
     compiled: tuple[CompiledColumn, ...]
 
 
@@ -108,7 +108,7 @@ def table_columns(mapped: tuple[MappedColumn, ...], table: model.Table) -> Table
 class SelectedColumns:
     """The columns of a table, as entries describe them, and as the texts that a query returns are converted."""
 
-    described: tuple[Column, ...]
+    described: tuple[EntryColumn, ...]
     outputs: tuple[ColumnOutput, ...]
 
 
@@ -134,7 +134,7 @@ _BINLOG_TYPES = {
 }
 
 
-def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *, key: bool) -> Column:
+def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *, key: bool) -> EntryColumn:
     widest: int | None = None
     if kind == "int":
         plain, wide, most = _INTEGER_TYPES[binlog_type]
@@ -147,7 +147,7 @@ def _described(index: int, column: model.Column, kind: Kind, binlog_type: int, *
     else:
         plain, null = _SQL_TYPES[kind]
         wide = plain
-    return Column(index, column.name, key, plain, null, wide, widest, mysql_type(column))
+    return EntryColumn(index, column.name, key, plain, null, wide, widest, mysql_type(column))
 
 
 def _spelled_as_bytes(column: model.Column) -> bool:

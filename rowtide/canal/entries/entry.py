@@ -46,7 +46,7 @@ class EventType(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class EntryColumn:
     """A column of a table, and the properties that all its values share.
 
     Attributes:
@@ -127,7 +127,7 @@ class RowChange:
 
     type: EventType
     table_id: int
-    columns: Sequence[Column]
+    columns: Sequence[EntryColumn]
     rows: Sequence[tuple[Values | None, Values | None]]
 
     def encoded(self) -> bytes:
@@ -147,7 +147,7 @@ class RowChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class EntryStatement:
     """A statement, or the end of a distributed transaction.
 
     Attributes:
@@ -197,13 +197,13 @@ class TransactionEnd:
         return protobuf.text(2, str(self.transaction)) + _pairs(3, self.props)
 
 
-Content = RowChange | Statement | TransactionBegin | TransactionEnd
+Content = RowChange | EntryStatement | TransactionBegin | TransactionEnd
 """What an entry holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
-    """Where an entry comes from.
+class EntryHeader:
+    """The origin of an entry.
 
     Attributes:
         file: binlog file.
@@ -261,7 +261,7 @@ class Header:
 class Entry:
     """One entry: its origin and its content."""
 
-    header: Header
+    header: EntryHeader
     content: Content
 
     @property
@@ -274,7 +274,7 @@ class Entry:
     @property
     def event_type(self) -> EventType | None:
         """What it reports; ``None`` for the bounds of a transaction."""
-        return self.content.type if isinstance(self.content, RowChange | Statement) else None
+        return self.content.type if isinstance(self.content, RowChange | EntryStatement) else None
 
     def encoded(self) -> bytes:
         """Return the message ``Entry``, as a client gets it."""
@@ -286,7 +286,7 @@ def _pairs(field: int, pairs: Pairs) -> bytes:
     return b"".join(protobuf.data(field, protobuf.text(1, key) + protobuf.text(2, value)) for key, value in pairs)
 
 
-def _image(number: int, columns: Sequence[Column], image: Values, before: Values | None) -> list[bytes]:
+def _image(number: int, columns: Sequence[EntryColumn], image: Values, before: Values | None) -> list[bytes]:
     """Return the columns of an image, each as ``index sqlType name isKey updated isNull value mysqlType``.
 
     Args:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from rowtide.canal.entries.entry import Column
+from rowtide.canal.entries.entry import EntryColumn
 from rowtide.topics.filters import divided
 from rowtide.topics.java_regex import Pattern, compile_java, compile_untrusted
 
@@ -101,7 +101,7 @@ def parse_fields(text: str) -> Fields:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnFilter:
+class EntryColumnFilter:
     """Selects columns of a table: those on its white list, or, without one, those that are not on its black list.
 
     Attributes:
@@ -112,10 +112,10 @@ class ColumnFilter:
     white: Fields = field(default_factory=dict)
     black: Fields = field(default_factory=dict)
 
-    def kept(self, database: str, table: str, columns: Sequence[Column]) -> tuple[Column, ...]:
+    def kept(self, database: str, table: str, columns: Sequence[EntryColumn]) -> tuple[EntryColumn, ...]:
         """Return the columns that clients see; they keep their places in the table."""
         name = f"{database}.{table}".upper()
         if name in self.white:
             return tuple(column for column in columns if column.name.upper() in self.white[name])
-        left_out = self.black.get(name, frozenset())
-        return tuple(column for column in columns if column.name.upper() not in left_out)
+        omitted = self.black.get(name, frozenset())
+        return tuple(column for column in columns if column.name.upper() not in omitted)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from rowtide.canal.entries.entry import Absent, Column, Entry, EventType, RowChange, Statement, Values
+from rowtide.canal.entries.entry import Absent, Entry, EntryColumn, EntryStatement, EventType, RowChange, Values
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[i
         places: the partition of the entry, or one for each of its rows.
     """
     content = entry.content
-    if not isinstance(content, RowChange | Statement):
+    if not isinstance(content, RowChange | EntryStatement):
         return []
     header = entry.header
     message: Json = {
@@ -53,7 +53,7 @@ def flat_messages(entry: Entry, batch_id: int, ts: int, places: int | Sequence[i
         "ts": ts,
         "type": content.type.name,
     }
-    if isinstance(content, Statement):
+    if isinstance(content, EntryStatement):
         message["isDdl"], message["sql"] = bool(content.ddl), content.sql
     else:
         message |= _rows(content)
@@ -89,11 +89,11 @@ def _rows(change: RowChange) -> Json:
     return found
 
 
-def _row(columns: Sequence[Column], image: Values) -> Json:
+def _row(columns: Sequence[EntryColumn], image: Values) -> Json:
     return {column.name: image[column.index] for column in columns if _held(image, column)}
 
 
-def _old(columns: Sequence[Column], before: Values, after: Values) -> Json:
+def _old(columns: Sequence[EntryColumn], before: Values, after: Values) -> Json:
     """Return the earlier values of the columns that an update has changed."""
     return {
         column.name: before[column.index]
@@ -102,11 +102,11 @@ def _old(columns: Sequence[Column], before: Values, after: Values) -> Json:
     }
 
 
-def _held(image: Values, column: Column) -> bool:
+def _held(image: Values, column: EntryColumn) -> bool:
     return not isinstance(image[column.index], Absent)
 
 
-def _last_type(column: Column, images: Sequence[Values]) -> int:
+def _last_type(column: EntryColumn, images: Sequence[Values]) -> int:
     """Return the SQL type of the last row's value: Canal's types may differ from row to row, and the last one stays."""
     values = [value for image in images if not isinstance(value := image[column.index], Absent)]
     return column.type_of(values[-1])

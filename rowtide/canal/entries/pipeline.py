@@ -18,14 +18,14 @@ from rowtide.canal.entries.ddl import classify, classify_dml
 from rowtide.canal.entries.entry import (
     Content,
     Entry,
+    EntryHeader,
+    EntryStatement,
     EventType,
-    Header,
     Pairs,
-    Statement,
     TransactionBegin,
     TransactionEnd,
 )
-from rowtide.canal.entries.filters import ColumnFilter
+from rowtide.canal.entries.filters import EntryColumnFilter
 from rowtide.canal.entries.rows import EntryRows
 from rowtide.connector.errors import ProtocolError, SchemaError, UnparsedDdl
 from rowtide.connector.pipeline.captured_tables import MAX_COLUMNS
@@ -103,7 +103,7 @@ class EntryPipeline:
         gtids: bool = False,
         current: CurrentStructures | None = None,
         captures: Callable[[str, str], bool] | None = None,
-        columns: ColumnFilter | None = None,
+        columns: EntryColumnFilter | None = None,
         temporary_file: TemporaryFile | None = None,
         executable_ddl: bool = False,
     ) -> None:
@@ -113,7 +113,7 @@ class EntryPipeline:
         self._groups = EventGroups(temporary_file)
         self._settings = settings
         self._captures = captures or settings.tables.captures
-        self._columns = columns or ColumnFilter()
+        self._columns = columns or EntryColumnFilter()
         self._executable_ddl = executable_ddl
         self._clock = clock
         self._structures = Structures(settings, tables, clock, current)
@@ -233,7 +233,7 @@ class EntryPipeline:
         offset, length = self._place
         header = event.header
         gtids = self._show_gtids
-        made = Header(
+        made = EntryHeader(
             self.progress.file,
             offset,
             length,
@@ -319,7 +319,7 @@ class EntryPipeline:
         else:
             self.progress.executed()
             ended = EventType.XACOMMIT if kind == "XA COMMIT" else EventType.XAROLLBACK
-            self._emit(event, Statement(ended, sql, props=props))
+            self._emit(event, EntryStatement(ended, sql, props=props))
 
     def _statement(self, event: events.Query) -> None:
         statement = query_event(event, self._position())
@@ -349,7 +349,7 @@ class EntryPipeline:
                 dialect = context_of(statement, self.tables.server).dialect
                 sql, mode = executable(sql, dialect), required_mode(dialect)
                 props = (("sqlMode", mode),) if mode else ()
-            content = Statement(found.type, sql, not found.dml, event.database, props)
+            content = EntryStatement(found.type, sql, not found.dml, event.database, props)
             self._emit(event, content, found.database, found.table)
 
     def _rows_query(self, event: events.RowsQuery) -> None:
@@ -357,7 +357,7 @@ class EntryPipeline:
         if self._settings.connector == "mysql":
             found = classify_dml(event.text, None)
             table = None if found is None else found.table
-        self._emit(event, Statement(EventType.QUERY, event.text), table=table)
+        self._emit(event, EntryStatement(EventType.QUERY, event.text), table=table)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from rowtide.canal.entries.columns import JSON_STYLE, TableColumns
-from rowtide.canal.entries.entry import Column as DescribedColumn
-from rowtide.canal.entries.entry import EventType, RowChange, Values
+from rowtide.canal.entries.entry import EntryColumn, EventType, RowChange, Values
 from rowtide.connector.protocol.events.classes import Rows, RowsKind
 from rowtide.connector.records.codecs.row_images import Decoder, RowImages
 from rowtide.connector.records.codecs.system_versioning import CurrentRows, row_end
@@ -24,7 +23,7 @@ class EntryRows(RowImages[Values]):
         described: the columns that entries contain.
     """
 
-    def __init__(self, table: Table, columns: TableColumns, described: Sequence[DescribedColumn]) -> None:
+    def __init__(self, table: Table, columns: TableColumns, described: Sequence[EntryColumn]) -> None:
         super().__init__(table.id, columns.compiled, (), json_style=JSON_STYLE)
         self.table = table
         self._described = described

@@ -1,13 +1,13 @@
 """Which entries reach the clients: those of tables and kinds that are not filtered out, and few empty transactions.
 
 The rules are those of Canal's ``EntryEventSink`` and ``canal.instance.filter.*``. A transaction without rows or
-statements for the clients is omitted, except for one now and then, so that positions advance.
+statements for the clients is omitted, except for one now and then, which advances the positions.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowtide.canal.entries.entry import Entry, EventType, RowChange, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EntryStatement, EventType, RowChange, TransactionBegin, TransactionEnd
 from rowtide.canal.entries.filters import EntryFilter
 from rowtide.connector.records.offset import SourceOffset
 
@@ -38,7 +38,7 @@ class EntryKinds:
     updates: bool = False
     deletes: bool = False
 
-    def leave_out(self, content: RowChange | Statement) -> bool:
+    def omits(self, content: RowChange | EntryStatement) -> bool:
         """Return whether clients do not get such an entry."""
         if isinstance(content, RowChange):
             kinds = {EventType.INSERT: self.inserts, EventType.UPDATE: self.updates, EventType.DELETE: self.deletes}
@@ -104,9 +104,9 @@ class EntrySink:
             self._empty, self._empty_ts_ms = 0, ts_ms
             out += [end] if begin is None else [begin, end]
 
-    def passes(self, entry: Entry, content: RowChange | Statement) -> bool:
+    def passes(self, entry: Entry, content: RowChange | EntryStatement) -> bool:
         """Return whether clients get the content of an entry."""
-        if self._kinds.leave_out(content):
+        if self._kinds.omits(content):
             return False
         database, table = entry.header.database, entry.header.table
         return not database or not table or self.tables.passes(database, table)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _FIRST_POS = 4
 """The position of the first event of a binlog file."""
 _Own = dict[str, str | int | None]
-"""The place and the resume position of a client; that is ``None`` if the place comes from Canal."""
+"""The place and the resume position of a client; the latter is ``None`` if the place comes from Canal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class ClientPositions:
         if own is not None:
             return Resumption(own)
         assert oldest.position is not None
-        return _behind(oldest.position)
+        return _resumption_after(oldest.position)
 
     def moved(self, client_id: int) -> bool:
         """Return whether a client has a position that rowtide has not written, because Canal has run in between."""
@@ -241,7 +241,7 @@ class ClientPositions:
         self._leave_history(read)
         placed = any(client.position is not None for client in stored.clients)
         if self._begin is None and stored.parse is not None and not placed:
-            self._begin = _behind(stored.parse[1])
+            self._begin = _resumption_after(stored.parse[1])
 
     def _leave_history(self, read: Sequence[_Own]) -> None:
         """Abandon a schema history that lacks statements read by Canal: a client is at none of the written places.
@@ -261,7 +261,7 @@ class ClientPositions:
         self._changed = True  # only once
 
 
-def _behind(position: CanalPosition) -> Resumption:
+def _resumption_after(position: CanalPosition) -> Resumption:
     """Return where reading resumes after a position in Canal's form.
 
     With GTIDs, the server omits the transactions of the set; after a fail-over, their positions are those of another

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from rowtide.canal.configuration.model import InstanceSettings
 from rowtide.canal.entries.filters import EntryFilter, TablePatterns
 from rowtide.canal.entries.sink import PassedEntry
-from rowtide.canal.instance.base import BaseInstance
+from rowtide.canal.instance.base import BaseInstance, InstanceState
 from rowtide.canal.instance.client_positions import Resumption
-from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.instance.storage import Storage
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.stored_entry import StoredEntry, stored
@@ -26,9 +25,9 @@ log = logging.getLogger(__name__)
 
 _ITEMSIZE_BYTES = 1 << 28
 _CLIENT_S = 0.2
-"""The interval of the check for a client."""
+"""The interval at which a waiting instance checks for a client, in seconds."""
 _FULL_S = 60.0
-"""How often the log has that the store is full."""
+"""The least time between two log lines about a full store, in seconds."""
 
 
 class Instance(BaseInstance):

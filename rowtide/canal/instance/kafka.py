@@ -14,9 +14,8 @@ from dataclasses import replace
 
 from rowtide.canal.configuration.model import InstanceSettings, KafkaSettings
 from rowtide.canal.entries.sink import PassedEntry
-from rowtide.canal.instance.base import BaseInstance
+from rowtide.canal.instance.base import BaseInstance, InstanceState
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
-from rowtide.canal.instance.state import InstanceState
 from rowtide.canal.instance.storage import Storage
 from rowtide.canal.mq.messages import MessageMaker
 from rowtide.canal.mq.routing import Router
@@ -42,7 +41,7 @@ CLIENT_ID = 1001
 """The client as which Canal's Kafka mode stores its position."""
 
 _DRAIN_S = 8.0
-"""How long messages that were read are still delivered when reading ends."""
+"""The time limit for delivering the remaining messages when reading ends, in seconds."""
 _IN_CANALS_TERMS = {
     "producer.override.": "kafka.",
     "rowtide.producer": "canal.mq.producer",
@@ -134,7 +133,7 @@ class KafkaInstance(BaseInstance):
         sink.open()  # fences an older instance: only now is the stored offset final
         if self._positions.moved(CLIENT_ID):
             log.warning("destination %s: reading resumes from meta.dat, which Canal has updated since", self._name)
-        elif (stored := offsets.load()) is not None and (found is None or _is_behind(stored, found.offset)):
+        elif (stored := offsets.load()) is not None and (found is None or _is_at_or_after(stored, found.offset)):
             found = Resumption(stored) if stored.snapshot is None else None
         return sink, CommitPolicy(by_poll=True), found
 
@@ -266,7 +265,7 @@ class StoredPositions:
             raise OffsetStoreUnavailable(f"the position cannot be written to meta.dat: {error}") from error
 
 
-def _is_behind(offset: SourceOffset, other: SourceOffset) -> bool:
+def _is_at_or_after(offset: SourceOffset, other: SourceOffset) -> bool:
     """Return whether an offset is at or after another one.
 
     The other one may have been stored without exactly-once delivery.

@@ -20,7 +20,7 @@ from typing import Protocol
 import pymysql
 
 from rowtide.canal.configuration.model import InstanceSettings
-from rowtide.canal.entries.entry import Header
+from rowtide.canal.entries.entry import EntryHeader
 from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline
 from rowtide.canal.entries.sink import EntrySink, PassedEntry
 from rowtide.canal.instance.client_positions import Resumption
@@ -269,7 +269,7 @@ class EntryReader:
         self._history = history
         self._done = resumption.done
         self._since_ms = resumption.since_ms
-        self._behind = resumption.offset
+        self._after = resumption.offset
 
     @property
     def status(self) -> ReaderStatus:
@@ -357,12 +357,12 @@ class EntryReader:
         if self._since_ms and entries:
             entries = [passed for passed in entries if passed.entry.header.execute_time >= self._since_ms]
             self._since_ms = 0 if entries else self._since_ms
-        self._behind = batch.offset
+        self._after = batch.offset
         return entries
 
     def _put(self, entries: list[PassedEntry]) -> None:
-        self._outlet.put(entries, Resumption(self._behind, since_ms=self._since_ms))
+        self._outlet.put(entries, Resumption(self._after, since_ms=self._since_ms))
 
 
-def _at_or_before(header: Header, done: CanalPosition) -> bool:
+def _at_or_before(header: EntryHeader, done: CanalPosition) -> bool:
     return header.file == done.file and header.offset <= done.pos

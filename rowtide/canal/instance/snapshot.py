@@ -12,11 +12,11 @@ from typing import Any, cast
 from rowtide.canal.entries.columns import selected_columns
 from rowtide.canal.entries.entry import (
     ABSENT,
-    Column,
     Content,
     Entry,
+    EntryColumn,
+    EntryHeader,
     EventType,
-    Header,
     Pairs,
     RowChange,
     TransactionBegin,
@@ -137,7 +137,7 @@ class EntrySnapshot:
         offset = self.offset
         gtid = offset.gtids or "" if self._source.settings.gtids else ""
         at = offset.ts_sec or 0 if seconds is None else seconds
-        header = Header(offset.file, offset.pos, length, self._server_id, at, database, table, gtid, props)
+        header = EntryHeader(offset.file, offset.pos, length, self._server_id, at, database, table, gtid, props)
         return PassedEntry(Entry(header, content), replace(offset, snapshot="INITIAL"))
 
 
@@ -159,7 +159,7 @@ class _TableRows:
 
     database: str
     table: str
-    columns: Sequence[Column]
+    columns: Sequence[EntryColumn]
     rows: Sequence[Values]
 
 

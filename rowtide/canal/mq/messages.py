@@ -26,7 +26,7 @@ Destination = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class MessageForm:
+class CanalMessageForm:
     """The form of messages.
 
     Attributes:
@@ -34,7 +34,7 @@ class MessageForm:
         transactions: whether packets have the bounds of transactions (``canal.instance.filter.transaction.entry``).
         batch_size: the number of entries in a batch, which share one ``id`` (``canal.mq.canalBatchSize``); in packets,
             the unit is that of ``mode``.
-        mode: what the size of a packet counts.
+        mode: the unit of the size of a packet.
         isolate_ddl: whether a statement of DDL has its own packet.
     """
 
@@ -55,7 +55,7 @@ class MessageMaker:
     """
 
     def __init__(
-        self, router: Router, form: MessageForm, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self, router: Router, form: CanalMessageForm, clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     ) -> None:
         self._router = router
         self._form = form

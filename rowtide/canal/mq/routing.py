@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rowtide.canal.entries.entry import Absent, Column, Entry, EventType, RowChange, Values
+from rowtide.canal.entries.entry import Absent, Entry, EntryColumn, EventType, RowChange, Values
 from rowtide.topics.java_regex import compile_java
 
 PRIMARY_KEY = "$pk$"
@@ -157,7 +157,7 @@ def _partition(code: int, number: int) -> int:
     return abs(signed) % number
 
 
-def _hashed_columns(rule: _Hash, columns: Sequence[Column], *, exact_names: bool) -> list[int]:
+def _hashed_columns(rule: _Hash, columns: Sequence[EntryColumn], *, exact_names: bool) -> list[int]:
     if rule.key:
         return [column.index for column in columns if column.key]
     if exact_names:

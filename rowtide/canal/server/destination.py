@@ -100,7 +100,7 @@ class Destination:
     Args:
         name: of the destination.
         store: the entries.
-        mode: what fetch sizes count.
+        mode: the unit of fetch sizes.
         isolate_ddl: whether a statement of DDL has its own batch (``canal.instance.get.ddl.isolation``).
         filtered: called with the filter of a subscription, which replaces ``canal.instance.filter.regex``.
         acknowledged: called with a client's number and its new position; everything before it is acknowledged.

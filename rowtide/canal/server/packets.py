@@ -64,7 +64,7 @@ class FrameMemory:
         self._left -= count
 
 
-class FrameReader:
+class PacketReader:
     """Cuts the bytes of a connection into frames.
 
     Args:

@@ -1,10 +1,11 @@
-"""The server's side of one connection, without input or output."""
+"""The server's side of one connection, and the handling of its requests, without input or output."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 from rowtide.canal.server import packets
 from rowtide.canal.server.authentication import Credentials
+from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.errors import (
     BAD_REQUEST,
     MISSING_BATCH,
@@ -17,9 +18,12 @@ from rowtide.canal.server.packets import (
     Acknowledgement,
     FrameError,
     FrameMemory,
-    FrameReader,
+    Get,
+    PacketReader,
     PacketType,
     Request,
+    Rollback,
+    Subscription,
     frame,
 )
 
@@ -37,7 +41,7 @@ class Answer(bytes):
     """Bytes to send to the client."""
 
 
-class Closed(Enum):
+class SessionClosed(Enum):
     """The connection must be closed after everything is sent."""
 
     REFUSED = auto()
@@ -46,7 +50,7 @@ class Closed(Enum):
     """The client sent bytes that are not a packet."""
 
 
-class Session:
+class CanalSession:
     """Reads the requests of one client and writes the answers.
 
     As in Canal, the first packet always counts as the authentication, whatever its type. After a failed
@@ -69,13 +73,13 @@ class Session:
         self._credentials = credentials
         self._seed = seed
         self._channel = channel
-        self._frames = FrameReader(memory)
+        self._frames = PacketReader(memory)
 
     def greeting(self) -> Answer:
         """Return the first packet that the server sends."""
         return Answer(frame(packets.handshake(self._seed)))
 
-    def receive(self, data: bytes) -> Iterator[Request | Answer | Closed]:
+    def receive(self, data: bytes) -> Iterator[Request | Answer | SessionClosed]:
         """Yield the requests in these bytes, and the answers that need no destination, in their order.
 
         Every request must be answered before the next one is read. After ``Closed``, nothing else comes.
@@ -84,20 +88,20 @@ class Session:
             for content in self._frames.receive(data):
                 for found in self._packet(content):
                     yield found
-                    if isinstance(found, Closed):
+                    if isinstance(found, SessionClosed):
                         return
         except FrameError:
-            yield Closed.MALFORMED
+            yield SessionClosed.MALFORMED
 
     def close(self) -> None:
         """Forget an unfinished frame."""
         self._frames.close()
 
-    def _packet(self, content: bytes) -> Iterator[Request | Answer | Closed]:
+    def _packet(self, content: bytes) -> Iterator[Request | Answer | SessionClosed]:
         try:
             number, body = packets.packet_of(content)
         except ValueError:
-            yield Closed.MALFORMED
+            yield SessionClosed.MALFORMED
             return
         try:
             if not self.admitted:
@@ -110,11 +114,11 @@ class Session:
         except ValueError as error:
             yield self.failed(MessageError(str(error)))
 
-    def _authenticate(self, body: bytes) -> Iterator[Request | Answer | Closed]:
+    def _authenticate(self, body: bytes) -> Iterator[Request | Answer | SessionClosed]:
         request = packets.authentication(body)
         if not self._credentials.admit(request, self._seed):
             yield self.refused(BAD_REQUEST, f"auth failed for user:{request.user}")
-            yield Closed.REFUSED
+            yield SessionClosed.REFUSED
             return
         self.admitted = True
         self.read_timeout_s = request.read_timeout_ms / 1000
@@ -151,3 +155,46 @@ class Session:
     def refused(self, code: int, text: str) -> Answer:
         """Return the answer to a request that is not allowed."""
         return Answer(frame(packets.error(code, text)))
+
+
+def destination_of(request: Request, destinations: Mapping[str, Destination]) -> Destination:
+    """Return the destination of a request.
+
+    Raises:
+        CanalError: there is none with this name.
+    """
+    found = destinations.get(request.destination)
+    if found is None:
+        raise CanalError(f"destination:{request.destination} should start first")
+    return found
+
+
+def perform(request: Request, session: CanalSession, destinations: Mapping[str, Destination]) -> Answer | None:
+    """Perform a request without waiting, and return the answer, if it has one.
+
+    A ``Get`` returns the available entries; the caller first waits for a full batch.
+
+    Args:
+        request: of the session.
+        session: makes the answer.
+        destinations: by their names.
+    """
+    try:
+        destination = destination_of(request, destinations)
+        match request:
+            case Get(fetch_size=size):
+                batch = destination.get(request.client_id, size)
+                return session.batch(batch.id, batch.entries)
+            case Acknowledgement(batch_id=batch_id):
+                destination.ack(request.client_id, batch_id)
+                return None
+            case Rollback(batch_id=batch_id):
+                destination.rollback(request.client_id, batch_id)
+                return None
+            case Subscription(filter=filter_):
+                destination.subscribe(request.client_id, filter_)
+            case _:
+                destination.unsubscribe(request.client_id)
+        return session.succeeded()
+    except CanalError as error:
+        return session.failed(error)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rowtide.canal.entries.entry import Entry, EventType, RowChange, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EntryStatement, EventType, RowChange, TransactionBegin, TransactionEnd
 from rowtide.connector.records.offset import SourceOffset
 
 _ISOLATED = {
@@ -114,12 +114,12 @@ def resumable(entry: Entry, offset: SourceOffset) -> bool:
 
 def is_isolated(entry: Entry) -> bool:
     """Return whether it is a statement that ``canal.instance.get.ddl.isolation`` puts into its own batch."""
-    return isinstance(entry.content, Statement) and entry.content.type in _ISOLATED
+    return isinstance(entry.content, EntryStatement) and entry.content.type in _ISOLATED
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMode:
-    """What a fetch size counts (``canal.instance.memory.batch.mode``).
+    """The unit of fetch sizes (``canal.instance.memory.batch.mode``).
 
     Attributes:
         counts_entries: ``ITEMSIZE``: entries; otherwise, ``MEMSIZE``: memory units.

@@ -16,8 +16,7 @@ from weakref import WeakKeyDictionary
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import DEFAULT_FETCH_SIZE, Destination
 from rowtide.canal.server.packets import FrameMemory, Get, Request, Subscription, Unsubscription
-from rowtide.canal.server.requests import perform
-from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+from rowtide.canal.server.session import SEED_BYTES, Answer, CanalSession, SessionClosed, perform
 from rowtide.canal.server.waiters import Waiter, Waiters
 from rowtide.tcp_server import TcpServer
 
@@ -55,7 +54,7 @@ class CanalServer(TcpServer):
         """Serve one client."""
         peer, own = _text(writer.get_extra_info("peername")), _text(writer.get_extra_info("sockname"))
         channel = f"[id: 0x{secrets.token_hex(4)}, {peer} => {own}]"
-        session = Session(self._credentials, secrets.token_bytes(SEED_BYTES), channel, self._memory)
+        session = CanalSession(self._credentials, secrets.token_bytes(SEED_BYTES), channel, self._memory)
         connection = _Connection(self._destinations, self._waiters, session, channel, reader, writer)
         try:
             with contextlib.suppress(OSError):  # the client has gone; it rolls back when it connects again
@@ -71,7 +70,7 @@ class _Connection:
         self,
         destinations: Mapping[str, Destination],
         waiters: MutableMapping[Destination, Waiters],
-        session: Session,
+        session: CanalSession,
         channel: str,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
@@ -98,7 +97,7 @@ class _Connection:
         try:
             while data := await self._receive(timeout):
                 for found in self._session.receive(data):
-                    if isinstance(found, Closed):
+                    if isinstance(found, SessionClosed):
                         self._report(found)
                         return
                     answer = found if isinstance(found, Answer) else await self._perform(found)
@@ -113,8 +112,8 @@ class _Connection:
             if self._received is not None:
                 self._received.cancel()
 
-    def _report(self, closed: Closed) -> None:
-        if closed is Closed.MALFORMED:
+    def _report(self, closed: SessionClosed) -> None:
+        if closed is SessionClosed.MALFORMED:
             log.warning(
                 "Canal client %s sent bytes that are not a packet, or too many; its connection is closed",
                 self._channel,

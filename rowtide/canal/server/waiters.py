@@ -1,4 +1,4 @@
-"""Coroutines that wait, in their order, for entries that another thread puts into a store."""
+"""Coroutines that wait in turn for entries that another thread puts into a store."""
 
 import asyncio
 import contextlib

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import click
 
-from rowtide.cli.addresses import HOST
 from rowtide.cli.binlog.runway import UNNEEDED, runway_of
 from rowtide.cli.connectors import config_argument, log_options, read_configuration
-from rowtide.cli.numbers import FiniteRange
+from rowtide.cli.option_types import HOST, FiniteRange
 from rowtide.connector.config import Configuration, Flavor
 from rowtide.connector.config.catalogue import connect, connection, history
 from rowtide.connector.errors import ConnectorError

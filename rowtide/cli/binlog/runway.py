@@ -18,10 +18,10 @@ from rowtide.connector.worker.status import runway_fields
 
 _NEEDLESS = (connection.SERVER_ID, connect.BOOTSTRAP_SERVERS, history.TOPIC, history.FILE_NAME)
 UNNEEDED = frozenset(entry.name for entry in _NEEDLESS)
-"""The properties that a connector must have, and its runway does not depend on."""
+"""Required properties of a connector on which its runway does not depend."""
 _SHORT = 3
 _FORESEEN_S = 1000 * 365 * 86_400
-"""A server that writes little never reaches the size of its files: a year of more than four digits is not a date."""
+"""The date may be too far away if the server writes little: a year of more than four digits is not a date."""
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from rowtide.cli.addresses import HOST
+from rowtide.cli.option_types import HOST
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load
 from rowtide.connector.config.conflicts import conflicts
 from rowtide.connector.config.files.files import SUFFIXES

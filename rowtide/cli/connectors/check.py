@@ -6,7 +6,6 @@ from functools import partial
 
 import click
 
-from rowtide.cli.addresses import HOST
 from rowtide.cli.connectors import (
     config_argument,
     connector_files,
@@ -19,6 +18,7 @@ from rowtide.cli.connectors import (
     sink_option,
 )
 from rowtide.cli.connectors.check_report import Checked, report_json, report_text, reports_json, reports_text
+from rowtide.cli.option_types import HOST
 from rowtide.connector.config import Configuration, ConfigurationError, Problem, load_invalid, read_properties
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.config.catalogue.connect import BOOTSTRAP_SERVERS, SINK

@@ -45,7 +45,7 @@ def report_text(checked: Checked) -> str:
 
 
 def reports_text(results: Iterable[Checked], clashes: Sequence[Finding]) -> str:
-    """Return the reports of several connectors, then the reasons why they cannot run side by side."""
+    """Return the reports of several connectors, then the reasons why they cannot run in one process."""
     parts = [f"connector {one.connector}:\n{report_text(one)}" for one in results]
     if clashes:
         reasons = (_line(one.severity, str(one)) for one in clashes)

@@ -20,7 +20,7 @@ from rowtide.cli.connectors import (
     sink_option,
     web_options,
 )
-from rowtide.cli.numbers import FiniteRange
+from rowtide.cli.option_types import FiniteRange
 from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.config.catalogue.connect import SINK

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from rowtide.cli.connectors import config_argument, one_connector_option, read_connector, worker_options
-from rowtide.cli.numbers import FiniteRange
+from rowtide.cli.option_types import FiniteRange
 from rowtide.connector.config import Configuration
 
 if TYPE_CHECKING:
@@ -158,8 +158,8 @@ def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bo
     """Return whether no further notification is expected: a snapshot continues after its signal is carried out."""
     if notification["type"] not in _LAST:
         return False
-    goes_on = fields["type"] in ("execute-snapshot", "rowtide-reread-rows")
-    return not (goes_on and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
+    continues = fields["type"] in ("execute-snapshot", "rowtide-reread-rows")
+    return not (continues and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
 
 
 def _notifications(

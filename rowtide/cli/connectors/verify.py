@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import click
 
-from rowtide.cli.addresses import HOST, URL
 from rowtide.cli.connectors import (
     CONFIG,
     from_options,
@@ -19,7 +18,7 @@ from rowtide.cli.connectors import (
     worker_options,
 )
 from rowtide.cli.connectors.signal import CHANNELS
-from rowtide.cli.numbers import FiniteRange
+from rowtide.cli.option_types import HOST, URL, FiniteRange
 from rowtide.cli.tables import spark_output
 
 if TYPE_CHECKING:

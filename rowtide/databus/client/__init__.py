@@ -6,7 +6,6 @@
 ``start``          the start position of a client
 ``dump``           reads a dump over TCP
 ``topic``          reads the topic, and finds positions in it
-``repeats``        finds events that a server has published twice
 ``offset_file``    the position of a client
 ``settings``       its settings
 =================  ===================================================================

@@ -9,20 +9,60 @@
 import logging
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
 from rowtide.databus.client.dump import DumpReader
 from rowtide.databus.client.offset_file import ClientProgress, save
-from rowtide.databus.client.repeats import LOOK_BACK, Repeats
 from rowtide.databus.client.settings import ClientSettings
 from rowtide.databus.client.start import DumpStart, find_start
 from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.errors import Closed, HandlerInterrupted, UnreadableMessage
 from rowtide.databus.events import DUMP, Event, KafkaKey, Position, QueryEvent, RowsEvent, decode_message
+
+LOOK_BACK = 10_000
+"""The number of events among which repeats are found."""
+
+
+class Repeats:
+    """Finds repeated events by the positions of their keys and their content.
+
+    The original drops all events whose binlog file has a lower number than the last one: if the last one was in a file
+    of another server before a fail-over, it drops them forever. Here, only repeats are dropped. Their content counts,
+    too: after RESET BINARY LOGS AND GTIDS, or a fail-over to a server whose files have the same names, positions are
+    repeated with other changes.
+    """
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[tuple[Position, int], None] = OrderedDict()
+
+    def seen(self, position: Position, event: RowsEvent | QueryEvent) -> bool:
+        """Return whether this event is a repeat, and remember it."""
+        known = position, _content(event)
+        if known in self._seen:
+            return True
+        self._seen[known] = None
+        if len(self._seen) > LOOK_BACK:
+            self._seen.popitem(last=False)
+        return False
+
+    def forget(self, position: Position) -> None:
+        """Accept events with this position, even if they are repeats."""
+        for known in [known for known in self._seen if known[0] == position]:
+            del self._seen[known]
+
+
+def _content(event: RowsEvent | QueryEvent) -> int:
+    """Return a hash of the changes of an event.
+
+    The structure is ignored, because its statistics may differ in a repeat.
+    """
+    change = event.query if isinstance(event, QueryEvent) else event.rows
+    return hash((event.action, str(event.table), change))
+
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +94,7 @@ class Client:
         self._acknowledged = -1  # offset of the last event of the topic that is done
         self._of_dump_acknowledged = 0  # number of events of the dump that are done
         self._of_dump_all: int | None = None  # number of events of a dump that is complete and not saved yet
-        self._unsaved: Event | None = None  # read, and not handed over, because the offset file cannot be written
+        self._unsaved: Event | None = None  # read but not returned yet, because the offset file cannot be written
         self._repeats = Repeats()
         self._last: Position | None = None
         self._closed = threading.Event()
@@ -63,7 +103,7 @@ class Client:
         self._dump: DumpReader | None = None
         start = find_start(settings, self._topic)
         if isinstance(start, DumpStart):
-            self._behind_dump = ClientProgress(start.dump.position, start.dump.offset, inclusive=True)
+            self._after_dump = ClientProgress(start.dump.position, start.dump.offset, inclusive=True)
             name = f"{start.dump.file} at {start.dump.position}"
             log.info("topic %s: begins with dump %s of %s:%d", settings.topic, name, start.host, start.port)
             marker = settings.dump_end_marker
@@ -74,9 +114,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def get_event(self, timeout: float | None = None) -> Event:
@@ -171,7 +209,7 @@ class Client:
     def _of_dump(self, dump: DumpReader, timeout: float) -> Event | None:
         found = dump.poll(timeout)
         if found is not None:
-            return self._numbered(Event(KafkaKey(self._behind_dump.position, DUMP), found))
+            return self._numbered(Event(KafkaKey(self._after_dump.position, DUMP), found))
         if dump.ended:
             dump.close()
             if not dump.rows:
@@ -180,11 +218,11 @@ class Client:
                     self._settings.topic,
                 )
             log.info("topic %s: end of the dump, %d rows", self._settings.topic, dump.rows)
-            self._behind_dump = replace(self._behind_dump, dump_end=dump.end)
+            self._after_dump = replace(self._after_dump, dump_end=dump.end)
             with self._saving:
                 self._of_dump_all = self._sequence
                 self._save_dump()
-            self._begin(self._behind_dump)
+            self._begin(self._after_dump)
             self._dump = None  # only now: if this fails, the next call does it again
         return None
 
@@ -216,7 +254,7 @@ class Client:
             header, event = decode_message(self._settings.topic, offset, key, value)
         except UnreadableMessage as error:
             if self._settings.unreadable == "fail":
-                self._topic.read_from(offset)  # the next call fails as well, instead of leaving it out
+                self._topic.read_from(offset)  # the next call fails as well, instead of omitting it
                 raise
             log.warning("%s", error)
             return None
@@ -233,8 +271,8 @@ class Client:
         """
         start, last, self._last = self._start, self._last, key.position
         fail_over = key.position.server != start.position.server or (last is not None and key.position.before(last))
-        behind_dump = start.dump_end is not None and offset >= start.dump_end
-        if self._begun or not start.inclusive or fail_over or behind_dump:
+        after_dump = start.dump_end is not None and offset >= start.dump_end
+        if self._begun or not start.inclusive or fail_over or after_dump:
             self._begun = True
             return False
         self._begun = not key.position.before(start.position)
@@ -247,5 +285,5 @@ class Client:
     def _save_dump(self) -> None:
         """Save that the dump is done, once it is complete and acknowledged."""
         if self._of_dump_all is not None and self._of_dump_acknowledged >= self._of_dump_all:
-            save(self._settings.offset_file, self._behind_dump)
+            save(self._settings.offset_file, self._after_dump)
             self._of_dump_all = None

@@ -18,12 +18,12 @@ from rowtide.databus.client.topic import EventTopic
 from rowtide.databus.discovery import DumpDescriptor, KeepAlive
 from rowtide.databus.errors import DatabusError, DiscoveryError, OverflowOffset, StartError
 from rowtide.databus.events import Position
-from rowtide.databus.zookeeper import Nodes
+from rowtide.databus.zookeeper import DatabusNodes
 
 
 @dataclass(frozen=True, slots=True)
 class DumpStart:
-    """Begin with a dump.
+    """A start with a dump.
 
     Attributes:
         dump: its description.
@@ -107,7 +107,7 @@ def _verify_dump(dump: DumpDescriptor, topic: EventTopic) -> None:
 
 
 def _dump(settings: ClientSettings) -> DumpStart:
-    with Nodes(settings.zookeeper, settings.zookeeper_root) as nodes:
+    with DatabusNodes(settings.zookeeper, settings.zookeeper_root) as nodes:
         node = f"{settings.node_name}/{settings.topic}"
         text = nodes.get(node)
         if text is None:

@@ -1,4 +1,4 @@
-"""This server in ZooKeeper: whether it is the running server, and the addresses of it and its dumps for clients.
+"""This server in ZooKeeper: whether it is the running one, and the addresses of it and its dumps for clients.
 
 ::
 
@@ -68,7 +68,7 @@ class ServerNodes:
         return Contest(f"topic {self.topic}", f"{self.keep_alive}/running", f"{self.keep_alive}/term")
 
 
-class Registration:
+class ServerRegistration:
     """This server in ZooKeeper. Thread-safe.
 
     Args:

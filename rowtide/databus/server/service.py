@@ -19,7 +19,7 @@ from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.publication import PublishedPosition
 from rowtide.databus.server.dumps.source import DumpSource
 from rowtide.databus.server.dumps.tcp import DumpServer
-from rowtide.databus.server.registration import Registration, ServerNodes
+from rowtide.databus.server.registration import ServerNodes, ServerRegistration
 from rowtide.tcp_server import Address
 
 
@@ -67,7 +67,7 @@ class DumpService:
         self._server = DumpServer(self._folder)
         self._loop = asyncio.new_event_loop()
         self._serving = threading.Thread(target=self._loop.run_forever, name="databus-dumps", daemon=True)
-        self._registration: Registration | None = None
+        self._registration: ServerRegistration | None = None
         self._dumping: Dumping | None = None
 
     def start(self, reading: Callable[[], PublishedPosition | None], on_end: Callable[[], None]) -> Address:
@@ -91,7 +91,9 @@ class DumpService:
             self._server.start(settings.host, settings.port), self._loop
         ).result()
         self._session.start()
-        self._registration = Registration(self._session, settings.nodes, host, address.port, settings.alive_timeout_s)
+        self._registration = ServerRegistration(
+            self._session, settings.nodes, host, address.port, settings.alive_timeout_s
+        )
         self._registration.on_end = on_end
         self._registration.start()
         self._dumping = Dumping(self._source, self._folder, self._registration, settings.interval_s, reading)

@@ -8,11 +8,11 @@ from rowtide.schema_history.errors import UnparsedStatement
 _BEFORE_NAME = frozenset({"IF", "NOT", "EXISTS"})
 _TABLES = frozenset({"TABLE", "TABLES", "SEQUENCE"})
 _OBJECTS = _TABLES | {"INDEX"}
-"""What a statement can concern: the first of these words in it."""
+"""The kinds of objects that a statement can change: the first of these words in it counts."""
 _SECOND = frozenset({"WITH", "CONVERT", "TO"})
-"""What precedes TABLE in EXCHANGE PARTITION p WITH TABLE, CONVERT TABLE, and CONVERT PARTITION p TO TABLE."""
+"""The words before TABLE in EXCHANGE PARTITION p WITH TABLE, CONVERT TABLE, and CONVERT PARTITION p TO TABLE."""
 _NOT_TABLES = frozenset({"COLUMN", "INDEX", "KEY"})
-"""What follows RENAME in ALTER TABLE, if not the table is renamed."""
+"""The words after RENAME in ALTER TABLE that rename something other than the table."""
 
 _QUERY = frozenset({"(", ")", "SELECT", "TABLE", "VALUES", "WITH"})
 
@@ -50,28 +50,28 @@ def _tables(tokens: Sequence[Token]) -> Iterator[int]:
     of_index = next((word for word in words if word in _OBJECTS), "") == "INDEX"
     named = False
     for place, word in enumerate(words[:-1]):
-        behind = _behind(words, place + 1)
+        after = _after_condition(words, place + 1)
         if of_index:
             if word == "ON" and not named:
                 named = True
-                yield behind
+                yield after
         elif word in _TABLES and (not named or words[place - 1] in _SECOND):
             several = not named and first in ("DROP", "RENAME")
             named = True
-            yield from _list(words, behind) if several else (behind,)
+            yield from _list(words, after) if several else (after,)
             if first == "CREATE":
-                yield from _like(words, behind)
+                yield from _like(words, after)
         elif first == "TRUNCATE" and place == begin and words[place + 1] != "TABLE":
             yield place + 1
         elif word == "REFERENCES":
-            yield behind
+            yield after
         elif word == "UNION" and first in ("ALTER", "CREATE"):
             yield from _merged(words, place + 1)
         elif word == "RENAME" and first == "ALTER" and words[place + 1] not in _NOT_TABLES:
             yield place + 2 if words[place + 1] in ("TO", "AS", "=") else place + 1
 
 
-def _behind(words: Sequence[str], place: int) -> int:
+def _after_condition(words: Sequence[str], place: int) -> int:
     """Return the place after IF EXISTS or IF NOT EXISTS."""
     while words[place] in _BEFORE_NAME:
         place += 1

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kazoo.client import KazooClient
 from rowtide_stack.ports import free_port
 
-from rowtide.canal.cluster.paths import Paths
+from rowtide.canal.cluster.nodes import Paths
 from rowtide.canal.instance.positions import CanalPosition, read_cursor, read_meta
 from rowtide.canal.instance.storage import META
 from tests.canal.clients.received import Position

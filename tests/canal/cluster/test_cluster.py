@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from rowtide.canal.cluster.paths import Paths
+from rowtide.canal.cluster.nodes import Paths
 from rowtide.canal.service import CanalService
 from rowtide.cluster import candidate, session
 from rowtide.tcp_server import Address

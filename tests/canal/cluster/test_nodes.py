@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rowtide.canal.cluster import history
-from rowtide.canal.cluster.cluster import Cluster
+from rowtide.canal.cluster.cluster import ClusterMember
 from rowtide.canal.cluster.history import ZooKeeperHistory
-from rowtide.canal.cluster.nodes import Nodes
-from rowtide.canal.cluster.paths import Paths, running_text
+from rowtide.canal.cluster.nodes import DestinationNodes, Paths, running_text
 from rowtide.canal.cluster.storage import ZooKeeperStorage
 from rowtide.canal.instance.client_positions import ClientPositions, Resumption
 from rowtide.canal.instance.positions import Master
@@ -22,7 +21,7 @@ from rowtide.cluster.fence import TermEndedError, put
 from rowtide.cluster.session import RefusedError, ZooKeeperError, ZooKeeperSession
 from rowtide.connector.errors import OffsetError
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.schema_history.store.history_store import UnusableHistory
+from rowtide.schema_history.store.history_store import UnusableHistory, json_object
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -60,8 +59,8 @@ def canal(session: ZooKeeperSession) -> KazooClient:
     return session._client
 
 
-def begun(session: ZooKeeperSession, name: str, address: str = "10.0.0.1:11111") -> Nodes:
-    return Nodes.begin(session, name, address, running=False)
+def begun(session: ZooKeeperSession, name: str, address: str = "10.0.0.1:11111") -> DestinationNodes:
+    return DestinationNodes.begin(session, name, address, running=False)
 
 
 def place(pos: int) -> LogPosition:
@@ -69,7 +68,7 @@ def place(pos: int) -> LogPosition:
     return LogPosition(file, pos, 1, 7000, gtids, SourceOffset(file, pos + 31, gtids, ts_sec=7))
 
 
-def acknowledged(nodes: Nodes, pos: int) -> ClientPositions:
+def acknowledged(nodes: DestinationNodes, pos: int) -> ClientPositions:
     positions = ClientPositions(ZooKeeperStorage(nodes), MASTER)
     positions.subscribed(1001, "shop\\..*")
     positions.acknowledged(1001, place(pos))
@@ -160,7 +159,7 @@ def test_the_term_is_gone_on_with_if_the_answer_to_its_begin_was_lost(
     session: ZooKeeperSession, canal: KazooClient, name: str
 ) -> None:
     begun(session, name)
-    cluster = Cluster(session, "10.0.0.1:11111")
+    cluster = ClusterMember(session, "10.0.0.1:11111")
     cluster.poll([name])
     nodes = cluster.nodes(name)
     assert nodes is not None
@@ -171,7 +170,7 @@ def test_canals_administration_withdraws_a_destination(
     session: ZooKeeperSession, canal: KazooClient, name: str
 ) -> None:
     now = [100.0]
-    cluster = Cluster(session, "10.0.0.1:11111", lambda: now[0])
+    cluster = ClusterMember(session, "10.0.0.1:11111", lambda: now[0])
     cluster.poll([name])
     assert cluster.nodes(name) is not None
     canal.set(Paths(name).running, b'{"active":false,"address":"10.0.0.1:11111"}')
@@ -187,9 +186,9 @@ def test_canals_administration_withdraws_a_destination(
 
 def test_a_server_waits_for_another_that_may_return(zookeeper: ZooKeeper, session: ZooKeeperSession, name: str) -> None:
     now = [100.0]
-    standby = Cluster(session, "10.0.0.1:11111", lambda: now[0])
+    standby = ClusterMember(session, "10.0.0.1:11111", lambda: now[0])
     with opened(zookeeper) as other:
-        first = Cluster(other, "10.0.0.2:11111", lambda: now[0])
+        first = ClusterMember(other, "10.0.0.2:11111", lambda: now[0])
         first.poll([name])
         standby.poll([name])
         assert (first.nodes(name) is None, standby.nodes(name)) == (False, None)
@@ -206,7 +205,7 @@ def test_a_server_waits_for_another_that_may_return(zookeeper: ZooKeeper, sessio
 
 def test_without_contact_a_server_is_certain_until_the_time_out(session: ZooKeeperSession, name: str) -> None:
     now = [100.0]
-    cluster = Cluster(session, "10.0.0.1:11111", lambda: now[0])
+    cluster = ClusterMember(session, "10.0.0.1:11111", lambda: now[0])
     cluster.poll([name])
     session._client.stop()
     now[0] += session.timeout_s - 1
@@ -222,7 +221,7 @@ def test_a_schema_history_is_kept_in_parts(
     monkeypatch.setattr(history, "_PART", 40)
     nodes = begun(session, name)
     kept = ZooKeeperHistory(nodes)
-    assert (kept.exists(), list(kept.replay())) == (False, [])
+    assert (kept.exists(), list(kept.replay(json_object))) == (False, [])
     texts = [f'{{"n":{number},"text":"é"}}' for number in range(9)]
     with kept.buffered():
         for text in texts[:5]:
@@ -232,7 +231,7 @@ def test_a_schema_history_is_kept_in_parts(
         kept.append(text)
     nodes.end()
     again = ZooKeeperHistory(begun(session, name))
-    assert list(again.replay()) == texts
+    assert list(again.replay(json_object)) == texts
     assert [stored.text for stored in again.texts(7)] == texts[7:]
     assert len(nodes.children(nodes.paths.history)) > 2
 
@@ -255,7 +254,7 @@ def test_a_damaged_schema_history_is_named(session: ZooKeeperSession, canal: Kaz
     kept.append("{}")
     canal.set(f"{Paths(name).history}/0000000000", b"x")
     with pytest.raises(UnusableHistory, match=rf"damaged: ZooKeeper's {Paths(name).history}/0000000000\. Stop all"):
-        list(kept.replay())
+        list(kept.replay(json_object))
 
 
 def test_a_schema_history_begins_after_a_canal(session: ZooKeeperSession, canal: KazooClient, name: str) -> None:

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from rowtide.canal.entries import protobuf
-from rowtide.canal.entries.entry import ABSENT, Column, Entry, EventType, Header, RowChange, TransactionEnd
+from rowtide.canal.entries.entry import ABSENT, Entry, EntryColumn, EntryHeader, EventType, RowChange, TransactionEnd
 from rowtide.canal.entries.flat_message import flat_message
 from tests.support.canal.golden import fields
 
-HEADER = Header("binlog.000001", 4, 100, 1, 1795256670, "shop", "t")
-ID = Column(0, "id", True, 4, 4, -5, 0x7FFFFFFF, "int unsigned")
-NOTE = Column(1, "note", False, 2005, 2005, 2005, None, "text")
+HEADER = EntryHeader("binlog.000001", 4, 100, 1, 1795256670, "shop", "t")
+ID = EntryColumn(0, "id", True, 4, 4, -5, 0x7FFFFFFF, "int unsigned")
+NOTE = EntryColumn(1, "note", False, 2005, 2005, 2005, None, "text")
 
 
 @pytest.mark.parametrize(

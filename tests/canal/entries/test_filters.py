@@ -6,13 +6,15 @@ import json
 
 import pytest
 
-from rowtide.canal.entries.entry import Column, Entry, EventType, Header, RowChange
-from rowtide.canal.entries.filters import ColumnFilter, EntryFilter, TablePatterns, parse_fields
+from rowtide.canal.entries.entry import Entry, EntryColumn, EntryHeader, EventType, RowChange
+from rowtide.canal.entries.filters import EntryColumnFilter, EntryFilter, TablePatterns, parse_fields
 from rowtide.canal.entries.flat_message import flat_message
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 from tests.support.canal.golden import flattened
 
-COLUMNS = [Column(index, name, False, 12, 12, 12, None, "text") for index, name in enumerate(("id", "Name", "note"))]
+COLUMNS = [
+    EntryColumn(index, name, False, 12, 12, 12, None, "text") for index, name in enumerate(("id", "Name", "note"))
+]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_broken_expression_is_named() -> None:
     ],
 )
 def test_columns(white: str, black: str, kept: list[str]) -> None:
-    found = ColumnFilter(parse_fields(white), parse_fields(black)).kept("shop", "orders", COLUMNS)
+    found = EntryColumnFilter(parse_fields(white), parse_fields(black)).kept("shop", "orders", COLUMNS)
     assert [column.name for column in found] == kept
     assert [column.index for column in found] == [COLUMNS.index(column) for column in found]
 
@@ -77,7 +79,7 @@ def test_an_item_of_columns_that_is_wrong_is_named(text: str) -> None:
 
 def test_entries_have_the_values_of_the_columns_that_are_left() -> None:
     change = RowChange(EventType.INSERT, 1, [COLUMNS[2]], [(None, ("1", "2", "3"))])
-    entry = Entry(Header("f", 4, 1, 1, 1, "shop", "orders"), change)
+    entry = Entry(EntryHeader("f", 4, 1, 1, 1, "shop", "orders"), change)
     assert flattened(entry.encoded())["rows.0.after.2.value"] == "3"
     assert json.loads(flat_message(entry, 1, 0) or "")["data"] == [{"note": "3"}]
 

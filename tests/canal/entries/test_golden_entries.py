@@ -9,7 +9,7 @@ from collections import defaultdict
 
 import pytest
 
-from rowtide.canal.entries.entry import Entry, Statement
+from rowtide.canal.entries.entry import Entry, EntryStatement
 from rowtide.canal.entries.flat_message import flat_message
 from rowtide.canal.replay import entries
 from rowtide.connector.config import from_properties
@@ -81,7 +81,7 @@ def test_the_entries_are_what_was_recorded(name: str) -> None:
     assert missing == []
     listed = EXTRA.get(name.removesuffix(".gtid"), ())
     for entry in extra:
-        assert isinstance(entry.content, Statement), entry
+        assert isinstance(entry.content, EntryStatement), entry
         assert entry.content.sql.startswith(listed), entry
     assert len(extra) == len(listed)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rowtide.canal.entries.entry import EntryType, RowChange, Statement
+from rowtide.canal.entries.entry import EntryStatement, EntryType, RowChange
 from rowtide.canal.entries.pipeline import EntryBatch, EntryPipeline, Output
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -126,7 +126,7 @@ def test_statements_are_those_of_the_binlog_or_executable(name: str, written: st
 
         made = (output for outputs in replay_through(make, case.binlog, found, None) for output in outputs)
         contents = (e.content for output in made if isinstance(output, EntryBatch) for e in output.entries)
-        return [content.sql for content in contents if isinstance(content, Statement) and content.ddl]
+        return [content.sql for content in contents if isinstance(content, EntryStatement) and content.ddl]
 
     before, after = statements(executable_ddl=False), statements(executable_ddl=True)
     changed = [pair for pair in zip(before, after, strict=True) if pair[0] != pair[1]]

@@ -7,10 +7,10 @@ import pytest
 from rowtide.canal.entries.entry import (
     Content,
     Entry,
+    EntryHeader,
+    EntryStatement,
     EventType,
-    Header,
     RowChange,
-    Statement,
     TransactionBegin,
     TransactionEnd,
 )
@@ -22,9 +22,9 @@ OFFSET = SourceOffset("binlog.000001", 4)
 BEGIN, END = TransactionBegin(1), TransactionEnd(1)
 INSERT = RowChange(EventType.INSERT, 1, (), ())
 DELETE = RowChange(EventType.DELETE, 1, (), ())
-ALTER = Statement(EventType.ALTER, "ALTER TABLE t ADD x INT", ddl=True)
-DML = Statement(EventType.QUERY, "INSERT INTO t VALUES (1)")
-XA = Statement(EventType.XACOMMIT, "XA COMMIT 'a'")
+ALTER = EntryStatement(EventType.ALTER, "ALTER TABLE t ADD x INT", ddl=True)
+DML = EntryStatement(EventType.QUERY, "INSERT INTO t VALUES (1)")
+XA = EntryStatement(EventType.XACOMMIT, "XA COMMIT 'a'")
 
 
 def sink(white: str = "", **kinds: bool) -> EntrySink:
@@ -37,8 +37,8 @@ def passed(to: EntrySink, *contents: Content, seconds: int = 100, table: str = "
     """The places of the contents that pass."""
     found = []
     for place, content in enumerate(contents):
-        named = isinstance(content, RowChange | Statement)
-        header = Header("f", place, 1, 1, seconds, "shop" if named else "", table if named else "")
+        named = isinstance(content, RowChange | EntryStatement)
+        header = EntryHeader("f", place, 1, 1, seconds, "shop" if named else "", table if named else "")
         found += [entry.header.offset for entry, _ in to.passed([Entry(header, content)], OFFSET)]
     return found
 

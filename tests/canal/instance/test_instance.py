@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from rowtide.canal.configuration.load import read_instance
-from rowtide.canal.entries.entry import Entry, Header, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EntryHeader, TransactionEnd
 from rowtide.canal.entries.pipeline import EntryBatch
 from rowtide.canal.entries.sink import PassedEntry
 from rowtide.canal.instance.client_positions import Resumption
@@ -65,7 +65,7 @@ def test_a_server_that_cannot_be_reached_is_tried_again(tmp_path: Path, monkeypa
 def test_clients_never_acknowledge_more_than_was_counted(tmp_path: Path) -> None:
     """Metrics of a store that is full, while the reader waits to put the rest of its entries."""
     found = instance(tmp_path, more="canal.instance.memory.buffer.size=2\ncanal.instance.memory.batch.mode=ITEMSIZE")
-    entry = Entry(Header("binlog.000001", 69, 31, 1, 1), TransactionEnd(1))
+    entry = Entry(EntryHeader("binlog.000001", 69, 31, 1, 1), TransactionEnd(1))
 
     def put() -> None:
         with pytest.raises(StoreClosed):
@@ -159,7 +159,7 @@ def put(found: Instance, resumption: Resumption, *batches: EntryBatch) -> list[i
 
 
 def ended(pos: int, seconds: int = 1) -> EntryBatch:
-    header = Header("binlog.000001", pos, 31, 1, seconds)
+    header = EntryHeader("binlog.000001", pos, 31, 1, seconds)
     return EntryBatch([Entry(header, TransactionEnd(1))], replace(OFFSET, pos=pos + 31))
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from rowtide.canal.entries.entry import Content, Entry, Header, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import Content, Entry, EntryHeader, EntryStatement, TransactionBegin, TransactionEnd
 from rowtide.canal.entries.entry import EventType as Type
 from rowtide.canal.entries.sink import PassedEntry
 from rowtide.canal.instance.client_positions import ClientPositions
@@ -26,7 +26,7 @@ def opened(folder: Path) -> ClientPositions:
 
 def passed(pos: int, content: Content, **offset: object) -> PassedEntry:
     changed = replace(OFFSET, pos=pos + 31, **offset)  # type: ignore[arg-type]
-    return PassedEntry(Entry(Header("binlog.000001", pos, 31, 1, 1), content), changed)
+    return PassedEntry(Entry(EntryHeader("binlog.000001", pos, 31, 1, 1), content), changed)
 
 
 def canals(folder: Path) -> int | None:
@@ -35,7 +35,7 @@ def canals(folder: Path) -> int | None:
     return client["cursor"]["postion"]["position"] if "cursor" in client else None
 
 
-ROWS = Statement(Type.QUERY, "INSERT")
+ROWS = EntryStatement(Type.QUERY, "INSERT")
 
 
 def test_an_offset_within_a_transaction_is_rowtides_own_and_canal_resumes_before_it(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from rowtide.canal.entries.entry import Entry, EventType, Header, Statement, TransactionEnd
+from rowtide.canal.entries.entry import Entry, EntryHeader, EntryStatement, EventType, TransactionEnd
 from rowtide.canal.entries.sink import PassedEntry
-from rowtide.canal.mq.messages import MessageForm, MessageMaker
+from rowtide.canal.mq.messages import CanalMessageForm, MessageMaker
 from rowtide.canal.mq.routing import Router, Routes
 from rowtide.canal.server.stored_entry import BatchMode
 from rowtide.connector.records.offset import SourceOffset
@@ -18,11 +18,11 @@ OFFSET = SourceOffset("binlog.000001", 4)
 
 
 def statement(kind: EventType = EventType.QUERY, props: tuple[tuple[str, str], ...] = ()) -> PassedEntry:
-    header = Header("f", 4, 400, 1, 1, "shop", "t", "", props)
-    return PassedEntry(Entry(header, Statement(kind, "x", ddl=kind is not EventType.QUERY)), replace(OFFSET))
+    header = EntryHeader("f", 4, 400, 1, 1, "shop", "t", "", props)
+    return PassedEntry(Entry(header, EntryStatement(kind, "x", ddl=kind is not EventType.QUERY)), replace(OFFSET))
 
 
-def packets(form: MessageForm, *entries: PassedEntry) -> list[int]:
+def packets(form: CanalMessageForm, *entries: PassedEntry) -> list[int]:
     """The number of entries of each packet."""
     made = [
         value for batch in MessageMaker(Router(Routes("t")), form).batches(entries) for _, value, _ in batch.messages
@@ -33,13 +33,13 @@ def packets(form: MessageForm, *entries: PassedEntry) -> list[int]:
 @pytest.mark.parametrize(
     ("form", "counts"),
     [
-        (MessageForm(flat=False, batch_size=2, mode=BatchMode(counts_entries=True, unit=1)), [2, 2, 1]),
-        (MessageForm(flat=False, batch_size=3, mode=BatchMode(counts_entries=False, unit=1024)), [3, 2]),
-        (MessageForm(flat=False, isolate_ddl=True), [2, 1, 2]),
-        (MessageForm(flat=False), [5]),
+        (CanalMessageForm(flat=False, batch_size=2, mode=BatchMode(counts_entries=True, unit=1)), [2, 2, 1]),
+        (CanalMessageForm(flat=False, batch_size=3, mode=BatchMode(counts_entries=False, unit=1024)), [3, 2]),
+        (CanalMessageForm(flat=False, isolate_ddl=True), [2, 1, 2]),
+        (CanalMessageForm(flat=False), [5]),
     ],
 )
-def test_packets(form: MessageForm, counts: list[int]) -> None:
+def test_packets(form: CanalMessageForm, counts: list[int]) -> None:
     ddl = statement(EventType.ALTER)
     assert packets(form, statement(), statement(), ddl, statement(), statement()) == counts
 
@@ -47,7 +47,7 @@ def test_packets(form: MessageForm, counts: list[int]) -> None:
 @pytest.mark.parametrize("flat", [True, False])
 def test_the_entries_of_one_event_are_in_one_batch(flat: bool) -> None:
     """Otherwise, a crash between two batches would lose the second one: its event counts as done."""
-    form = MessageForm(flat=flat, batch_size=2, mode=BatchMode(counts_entries=True, unit=1))
+    form = CanalMessageForm(flat=flat, batch_size=2, mode=BatchMode(counts_entries=True, unit=1))
     last = statement()
     event = [statement(), *[last._replace(offset=last.offset) for _ in range(3)], statement()]
     batches = list(MessageMaker(Router(Routes("t")), form).batches(event))
@@ -56,15 +56,15 @@ def test_the_entries_of_one_event_are_in_one_batch(flat: bool) -> None:
 
 
 def test_entries_without_messages_advance_the_position() -> None:
-    end = PassedEntry(Entry(Header("f", 4, 31, 1, 9), TransactionEnd(1)), OFFSET)
+    end = PassedEntry(Entry(EntryHeader("f", 4, 31, 1, 9), TransactionEnd(1)), OFFSET)
     for flat in (True, False):
-        (batch,) = MessageMaker(Router(Routes("t")), MessageForm(flat=flat)).batches([end])
+        (batch,) = MessageMaker(Router(Routes("t")), CanalMessageForm(flat=flat)).batches([end])
         assert (list(batch.messages), batch.offset, batch.ts_ms) == ([], OFFSET, 9000)
 
 
 @pytest.mark.parametrize("flat", [True, False])
 def test_messages_of_a_snapshot_have_a_header(flat: bool) -> None:
-    maker = MessageMaker(Router(Routes("t")), MessageForm(flat=flat))
+    maker = MessageMaker(Router(Routes("t")), CanalMessageForm(flat=flat))
     for props, headers in (((), []), ((("snapshot", "initial"),), [("snapshot", b"initial")])):
         (batch,) = maker.batches([statement(props=props)])
         assert [list(found) for _, _, found in batch.messages] == [headers]

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.canal.entries.entry import ABSENT, Column, Entry, EventType, Header, RowChange, Statement, Values
+from rowtide.canal.entries.entry import (
+    ABSENT,
+    Entry,
+    EntryColumn,
+    EntryHeader,
+    EntryStatement,
+    EventType,
+    RowChange,
+    Values,
+)
 from rowtide.canal.mq.routing import Router, Routes, java_hash
 
-COLUMNS = [Column(index, name, index == 0, 12, 12, 12, None, "text") for index, name in enumerate(("id", "Name"))]
+COLUMNS = [EntryColumn(index, name, index == 0, 12, 12, 12, None, "text") for index, name in enumerate(("id", "Name"))]
 
 
 def entry(*rows: Values, kind: EventType = EventType.INSERT) -> Entry:
     images = [(row, None) if kind is EventType.DELETE else (None, row) for row in rows]
-    return Entry(Header("f", 4, 1, 1, 1, "shop", "orders"), RowChange(kind, 1, COLUMNS, images))
+    return Entry(EntryHeader("f", 4, 1, 1, 1, "shop", "orders"), RowChange(kind, 1, COLUMNS, images))
 
 
 def places(routes: Routes, found: Entry, *, exact_names: bool = True) -> int | list[int]:
@@ -63,7 +72,9 @@ def test_the_image_before_a_delete_is_hashed() -> None:
 
 def test_statements_and_tables_without_a_rule_go_to_the_first_partition() -> None:
     routes = Routes("t", 2, 5, "shop.other")
-    statement = Entry(Header("f", 4, 1, 1, 1, "shop", "other"), Statement(EventType.ALTER, "ALTER TABLE x", ddl=True))
+    statement = Entry(
+        EntryHeader("f", 4, 1, 1, 1, "shop", "other"), EntryStatement(EventType.ALTER, "ALTER TABLE x", ddl=True)
+    )
     assert (places(routes, statement), places(routes, entry(("1", "a")))) == (0, 0)
 
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowtide.canal.entries.entry import Entry, EventType, Header, RowChange, Statement, TransactionBegin, TransactionEnd
+from rowtide.canal.entries.entry import (
+    Entry,
+    EntryHeader,
+    EntryStatement,
+    EventType,
+    RowChange,
+    TransactionBegin,
+    TransactionEnd,
+)
 from rowtide.canal.server.destination import NO_BATCH, Destination, client_number
 from rowtide.canal.server.errors import BatchOrderError, CanalError, ClientIdError
 from rowtide.canal.server.stored_entry import BatchMode, LogPosition, StoredEntry, stored
@@ -124,7 +132,7 @@ def test_a_rollback_before_the_subscription_is_ignored() -> None:
 
 def test_the_position_is_that_of_the_last_entry_at_which_a_client_can_resume() -> None:
     store: Store[StoredEntry] = Store()
-    header = Header("binlog.000001", 4, 10, 1, 1)
+    header = EntryHeader("binlog.000001", 4, 10, 1, 1)
     begin, end = Entry(header, TransactionBegin(1)), Entry(replace(header, offset=40), TransactionEnd(1))
     store.put(
         [
@@ -142,9 +150,9 @@ def test_the_position_is_that_of_the_last_entry_at_which_a_client_can_resume() -
 
 
 def test_with_gtids_a_begin_is_not_a_place_to_resume() -> None:
-    begin = Entry(Header("f", 4, 10, 1, 1, gtid="u:1"), TransactionBegin(1))
+    begin = Entry(EntryHeader("f", 4, 10, 1, 1, gtid="u:1"), TransactionBegin(1))
     assert not stored(begin, OFFSET).resumable
-    ddl = Entry(Header("f", 4, 10, 1, 1, gtid="u:1"), Statement(EventType.ALTER, "ALTER", True))
+    ddl = Entry(EntryHeader("f", 4, 10, 1, 1, gtid="u:1"), EntryStatement(EventType.ALTER, "ALTER", True))
     assert stored(ddl, OFFSET).resumable
     assert not stored(ddl, replace(OFFSET, event=2)).resumable  # CREATE TABLE ... SELECT: its rows come later
 

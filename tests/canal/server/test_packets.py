@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rowtide.canal.entries import protobuf
 from rowtide.canal.server import packets
 from rowtide.canal.server.authentication import Credentials
-from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameMemory, FrameReader, Get, PacketType, frame
-from rowtide.canal.server.session import SEED_BYTES, Answer, Closed, Session
+from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameMemory, Get, PacketReader, PacketType, frame
+from rowtide.canal.server.session import SEED_BYTES, Answer, CanalSession, SessionClosed
 
 STORED = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password "canal"
 
@@ -22,7 +22,7 @@ STORED = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password "canal"
 def test_frames_are_found_wherever_the_bytes_are_cut(frames: list[bytes], cuts: list[int]) -> None:
     data = b"".join(map(frame, frames))
     bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    reader, found = FrameReader(), []
+    reader, found = PacketReader(), []
     for begin, end in itertools.pairwise(bounds):
         found += list(reader.receive(data[begin:end]))
     assert found == frames
@@ -31,28 +31,28 @@ def test_frames_are_found_wherever_the_bytes_are_cut(frames: list[bytes], cuts: 
 @pytest.mark.parametrize("size", [MAX_FRAME + 1, 0x7FFFFFFF, 0xFFFFFFFF])
 def test_a_long_frame_is_refused_before_it_is_there(size: int) -> None:
     with pytest.raises(FrameError, match=f"a frame of {size} bytes"):
-        list(FrameReader().receive(size.to_bytes(4, "big")))
+        list(PacketReader().receive(size.to_bytes(4, "big")))
 
 
 def test_unfinished_frames_share_memory() -> None:
     memory = FrameMemory(1000)
-    first, second = FrameReader(memory), FrameReader(memory)
+    first, second = PacketReader(memory), PacketReader(memory)
     begun = (900).to_bytes(4, "big")
     assert list(first.receive(begun + b"x" * 600)) == []
     with pytest.raises(FrameError, match="used up by other connections"):
         list(second.receive(begun + b"y" * 600))
     assert list(first.receive(b"x" * 300)) == [b"x" * 900]  # which gives its memory back
-    third = FrameReader(memory)
+    third = PacketReader(memory)
     assert list(third.receive(begun + b"z" * 600)) == []
     third.close()
-    assert list(FrameReader(memory).receive(begun + b"z" * 800)) == []
+    assert list(PacketReader(memory).receive(begun + b"z" * 800)) == []
 
 
 @given(st.binary(max_size=60))
 def test_damaged_messages_are_not_internal_errors(data: bytes) -> None:
-    session = Session(Credentials(), b"12345678", "[]")
+    session = CanalSession(Credentials(), b"12345678", "[]")
     for found in session.receive(frame(data) + frame(data)):
-        assert isinstance(found, Answer | Closed) or found.destination
+        assert isinstance(found, Answer | SessionClosed) or found.destination
 
 
 @given(st.dictionaries(st.integers(1, 100), st.integers(-(1 << 63), (1 << 63) - 1) | st.binary(max_size=200)))

@@ -7,8 +7,7 @@ import pytest
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.destination import Destination
 from rowtide.canal.server.packets import frame, packet_of, success
-from rowtide.canal.server.requests import perform
-from rowtide.canal.server.session import Answer, Closed, Session
+from rowtide.canal.server.session import Answer, CanalSession, SessionClosed, perform
 from tests.support.canal.wire import Recording, comparable, recorded_destination, recordings
 
 LENGTH = 4
@@ -35,15 +34,17 @@ class Client:
 
     def __init__(self, recording: Recording, name: str, destination: Destination) -> None:
         greeting = recording.connections[name].greeting
-        self.session = Session(Credentials(*recording.credentials), greeting[-8:], "[id: 0x00000000, /a:1 => /b:2]")
+        self.session = CanalSession(
+            Credentials(*recording.credentials), greeting[-8:], "[id: 0x00000000, /a:1 => /b:2]"
+        )
         self.destinations = {destination.name: destination}
-        self.closed: Closed | None = None
+        self.closed: SessionClosed | None = None
         assert self.session.greeting() == frame(greeting)
 
     def send(self, content: bytes) -> list[bytes]:
         answers: list[Answer] = []
         for found in self.session.receive(frame(content)):
-            if isinstance(found, Closed):
+            if isinstance(found, SessionClosed):
                 self.closed = found
             elif isinstance(found, Answer):
                 answers.append(found)
@@ -63,7 +64,7 @@ def test_answers_as_recorded(name: str) -> None:
         answers[key] += clients[key].send(recording.connections[key].exchanges[number][0])
     for key, client in clients.items():
         recorded = [answer for _, answers in recording.connections[key].exchanges for answer in answers]
-        if client.closed is Closed.REFUSED:
+        if client.closed is SessionClosed.REFUSED:
             assert recorded.pop() == success()  # 1.1.7 admits the client nevertheless
         assert [comparable(answer) for answer in answers[key]] == [expected(answer) for answer in recorded]
 
@@ -78,7 +79,7 @@ def test_a_frame_that_is_not_a_packet_ends_the_connection() -> None:
     recording = RECORDINGS["errors"]
     client = Client(recording, "1", recorded_destination(counts_entries=False))
     assert client.send(b"\xff\xff\xff\xff\xff") == []
-    assert client.closed is Closed.MALFORMED
+    assert client.closed is SessionClosed.MALFORMED
 
 
 def test_packets_of_the_recordings_are_read() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from kazoo.client import KazooClient
 
 from rowtide.databus.client import AsyncClient, Client, ClientSettings
 from rowtide.databus.errors import (
@@ -25,7 +26,6 @@ from rowtide.databus.errors import (
     UnreadableMessage,
 )
 from rowtide.databus.events import DDL, KafkaKey, Position, QueryEvent, RowsEvent
-from rowtide.databus.zookeeper import Nodes
 from tests.support.databus.messages import ITEMS, item, message
 from tests.support.mysql.dump_server import dump_server
 from tests.support.processes.worker_process import eventually
@@ -322,12 +322,21 @@ LINES = b"".join(RowsEvent(ITEMS, "insert", (item(number),)).encoded() + b"\n" f
 END = b'{"End":true,"Rows":2}\n'
 
 
+def write_node(server: str, path: str, text: str) -> None:
+    """Write a node as a databus server does."""
+    client = KazooClient(server)
+    client.start()
+    client.ensure_path(path)
+    client.set(path, text.encode())
+    client.stop()
+    client.close()
+
+
 @pytest.fixture
 def dumped(topic: Topic, zookeeper: ZooKeeper) -> ClientSettings:
     """Settings of a client that begins with a dump, whose position is 300 and whose offset is that of the event 2."""
     root = f"/{topic.name}"
-    with Nodes([zookeeper.address], root) as nodes:
-        nodes.replace(f"DumpMeta/{topic.name}", f"DB.Data1.Json:{FILE}:300:1")
+    write_node(zookeeper.address, f"{root}/DumpMeta/{topic.name}", f"DB.Data1.Json:{FILE}:300:1")
     return replace(
         topic.settings,
         first_load=True,
@@ -384,8 +393,8 @@ def test_the_server_is_found_in_zookeeper(dumped: ClientSettings) -> None:
     with pytest.raises(DiscoveryError, match=r"KeepAliveNode/.* does not exist in ZooKeeper: no databus server"):
         Client(settings)
     with dump_server([b"PONG\n" + LINES + END], host="::1") as (port, _):
-        with Nodes(dumped.zookeeper, dumped.zookeeper_root) as nodes:
-            nodes.replace(f"KeepAliveNode/{dumped.topic}", f"[::1]:{port}:{dumped.topic}:1500000000")
+        content = f"[::1]:{port}:{dumped.topic}:1500000000"
+        write_node(dumped.zookeeper[0], f"{dumped.zookeeper_root}/KeepAliveNode/{dumped.topic}", content)
         with Client(settings) as client:
             assert numbers(client, 3) == ["91", "92", "3"]
 
@@ -393,10 +402,7 @@ def test_the_server_is_found_in_zookeeper(dumped: ClientSettings) -> None:
 def test_what_is_wrong_in_zookeeper_is_named(dumped: ClientSettings, topic: Topic) -> None:
     with pytest.raises(DiscoveryError, match=rf"node /{topic.name}/Other/{topic.name} does not exist"):
         Client(replace(dumped, node_name="Other"))
-    with Nodes(dumped.zookeeper, dumped.zookeeper_root) as nodes:
-        nodes.replace(f"DumpMeta/{topic.name}", "damaged")
-        with pytest.raises(DiscoveryError, match=r"^node already exist "):
-            nodes.create(f"DumpMeta/{topic.name}", "other")
+    write_node(dumped.zookeeper[0], f"{dumped.zookeeper_root}/DumpMeta/{topic.name}", "damaged")
     with pytest.raises(DiscoveryError, match=r"^Decode Data From zk Wrong"):
         Client(dumped)
 

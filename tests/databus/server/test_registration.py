@@ -29,7 +29,7 @@ from rowtide.databus.server.dumps.dumping import Dumping
 from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.publication import PublishedPosition
 from rowtide.databus.server.dumps.source import Dump, DumpPart
-from rowtide.databus.server.registration import Registration, ServerNodes
+from rowtide.databus.server.registration import ServerNodes, ServerRegistration
 from tests.support.canal.server import until
 from tests.support.databus.messages import ITEMS, item
 from tests.support.network.tcp_proxy import TcpProxy
@@ -64,11 +64,11 @@ class Servers:
         self.clock: Callable[[], float] = lambda: self.now
 
     @contextmanager
-    def server(self, port: int, servers: str = "", host: str = "10.0.0.1") -> Iterator[Registration]:
+    def server(self, port: int, servers: str = "", host: str = "10.0.0.1") -> Iterator[ServerRegistration]:
         session = ZooKeeperSession(servers or self.servers, "zkpath")
         session._client.start(30)
         try:
-            yield Registration(session, self.nodes, host, port, 60.0, self.clock, lambda: self.now)
+            yield ServerRegistration(session, self.nodes, host, port, 60.0, self.clock, lambda: self.now)
         finally:
             session.close()
 
@@ -107,7 +107,7 @@ def client(cluster: Servers) -> Iterator[KazooClient]:
     client.close()
 
 
-def term(server: Registration) -> int:
+def term(server: ServerRegistration) -> int:
     found = server.term
     assert found is not None
     return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rowtide.canal.entries.entry import Entry, Header
+from rowtide.canal.entries.entry import Entry, EntryHeader
 from rowtide.canal.replay import entries
 from rowtide.connector.config import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
@@ -88,7 +88,7 @@ def made(name: str) -> list[Entry]:
     return found if name.endswith(".gtid") else [replace(entry, header=plain(entry.header)) for entry in found]
 
 
-def plain(header: Header) -> Header:
+def plain(header: EntryHeader) -> EntryHeader:
     """The header without GTIDs."""
     return replace(header, gtid="", props=tuple(pair for pair in header.props if pair[0] == "rowsCount"))
 

@@ -1,4 +1,4 @@
-"""When dumps are made and announced, while this server runs."""
+"""Decides when dumps are made and announced, while this server runs."""
 
 import logging
 import threading
@@ -15,7 +15,7 @@ from rowtide.databus.errors import DatabusError, DiscoveryError
 from rowtide.databus.server.dumps.folder import DumpFolder
 from rowtide.databus.server.dumps.publication import Publication, PublishedPosition
 from rowtide.databus.server.dumps.source import DumpSource
-from rowtide.databus.server.registration import Registration
+from rowtide.databus.server.registration import ServerRegistration
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Dumping:
         self,
         source: DumpSource,
         folder: DumpFolder,
-        registration: Registration,
+        registration: ServerRegistration,
         interval_s: float | None,
         reading: Callable[[], PublishedPosition | None],
         clock: Callable[[], float] = time.monotonic,

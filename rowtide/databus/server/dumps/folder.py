@@ -15,7 +15,6 @@ import secrets
 import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rowtide.databus.server.dumps.source import DumpPart
@@ -105,9 +104,7 @@ class DumpWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         with suppress(OSError):  # of a full disk: what was not written no longer matters
             self._file.close()
         self._part.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Whether the topic has all events that a dump covers: from that offset, clients accept every event.
+"""Determines whether the topic has all events that a dump covers: from that offset on, clients accept every event.
 
 ::
 

@@ -26,7 +26,7 @@ from rowtide.databus.server.record_form import DatabusForm
 from rowtide.databus.server.registration import ServerNodes
 from rowtide.databus.server.service import DumpService, DumpSettings
 from rowtide.databus.tables import Cell
-from rowtide.databus.zookeeper import Nodes
+from rowtide.databus.zookeeper import DatabusNodes
 from tests.support.databus.messages import message
 from tests.support.kafka.topic_tools import Topics
 from tests.support.mysql.background_writer import BackgroundWriter
@@ -129,7 +129,7 @@ class _Server:
 
     def newest(self) -> str:
         """The name of the announced dump; empty if there is none."""
-        with Nodes((self.zookeeper,), ROOT) as nodes:
+        with DatabusNodes((self.zookeeper,), ROOT) as nodes:
             return (nodes.get(f"DumpMeta/{self.topic}") or "").partition(":")[0]
 
     @contextmanager

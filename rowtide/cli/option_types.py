@@ -1,4 +1,6 @@
-"""Types of options for addresses, which are checked before anything connects."""
+"""Types of options: addresses, which are checked before anything connects, and numbers with fractions."""
+
+import math
 
 import click
 
@@ -35,7 +37,7 @@ class _Url(click.ParamType):
 
 
 class _Host(click.ParamType):
-    """A host name or an address. The empty one, as of a variable that is not set, would be all interfaces."""
+    """A host name or an address. An empty one, such as that of an unset variable, would mean all interfaces."""
 
     name = "host"
 
@@ -47,3 +49,17 @@ class _Host(click.ParamType):
 
 
 HOST, SERVERS, URL = _Host(), _Servers(), _Url()
+
+
+__all__ = ["FiniteRange"]
+
+
+class FiniteRange(click.FloatRange):
+    """A number in a range that is neither ``nan``, which is in every range, nor infinite."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
