@@ -22,7 +22,7 @@ from rowtide.schema_history.model import Column, DebeziumColumn, Table
 from rowtide.schema_history.server.query_event import Flavor, Server
 from rowtide.schema_history.structure.type_names import BLOBS, TEXTS
 from rowtide.topics.column_rules import ColumnRules, Hash
-from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys, TypeSelector
+from rowtide.topics.filters import ColumnFilter, ColumnSelector, MessageKeys
 from rowtide.topics.naming import KeyAugment
 
 _Parameters = tuple[tuple[str, str], ...]
@@ -57,7 +57,7 @@ class RecordRules:
     keys: MessageKeys = field(default_factory=MessageKeys)
     column_rules: ColumnRules = field(default_factory=ColumnRules)
     propagate_columns: ColumnSelector = field(default_factory=ColumnSelector)
-    propagate_types: TypeSelector = field(default_factory=TypeSelector)
+    propagate_types: ColumnSelector = field(default_factory=ColumnSelector)
     converters: ColumnConverters = field(default_factory=ColumnConverters)
 
 

@@ -284,21 +284,13 @@ class MessageKeys:
 
 @dataclass(frozen=True, slots=True)
 class ColumnSelector:
-    """Selects columns by ``db.table.column`` (``column.propagate.source.type``); without a list none."""
+    """Selects columns by ``db.table.column``, or by ``db.table.TYPE``; without a list none.
+
+    The lists are ``column.propagate.source.type`` and ``datatype.propagate.source.type``.
+    """
 
     patterns: Patterns | None = None
 
-    def selects(self, database: str, table: str, column: str) -> bool:
-        """Return whether the column is selected."""
-        return self.patterns is not None and self.patterns.match(f"{database}.{table}.{column}")
-
-
-@dataclass(frozen=True, slots=True)
-class TypeSelector:
-    """Selects columns by ``db.table.TYPE`` (``datatype.propagate.source.type``); without a list none."""
-
-    patterns: Patterns | None = None
-
-    def selects(self, database: str, table: str, type_name: str) -> bool:
-        """Return whether columns of a type, for example ``INT UNSIGNED``, are selected in the table."""
-        return self.patterns is not None and self.patterns.match(f"{database}.{table}.{type_name}")
+    def selects(self, database: str, table: str, name: str) -> bool:
+        """Return whether a table's columns of this name, or of this type, such as ``INT UNSIGNED``, are selected."""
+        return self.patterns is not None and self.patterns.match(f"{database}.{table}.{name}")

@@ -22,7 +22,7 @@ def offsets_settings(partitions: int = 25, replication_factor: int = BROKER_DEFA
 
 
 _AS_GOOD_AS_UNLIMITED = {"retention.ms": 100 * 366 * 86_400_000, "retention.bytes": 1 << 60}
-"""Older Debezium sets ``retention.ms`` to Java's greatest number, 292 million years, instead of -1."""
+"""Older versions of Debezium set ``retention.ms`` to Java's greatest number, 292 million years, instead of -1."""
 
 
 def wrong_history_config(config: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rowtide.topics.java_regex import InvalidPatternError, Pattern, compile_java
 
 Exists = Callable[[str, str], bool]
-"""Tells whether there is a table: database, table."""
+"""Returns whether a table exists, by its database and name."""
 
 WELL_KNOWN, NONE = "well-known", "none"
 _NAMES = (

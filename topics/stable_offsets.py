@@ -1,7 +1,7 @@
 """Finds transactions that hang: the last stable offset of a partition stays after its end. Pure.
 
-A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts, and does not
-know the leader of a partition yet, assumes that it was deleted and omits the marker ("Couldn't find leader
+A transaction ends when its coordinator writes a marker into each of its partitions. A broker that starts and does not
+yet know the leader of a partition assumes that the partition was deleted, and omits the marker ("Couldn't find leader
 endpoint for partitions", seen with Kafka 4.3.1 in both versions of transactions). The transaction has then ended for
 its coordinator, but remains open in the partition forever: consumers with ``read_committed`` wait after its first
 record.

@@ -13,7 +13,7 @@ LOOKS_UNTIL_DELETED = 2
 
 
 NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""The id in answers of brokers that have none. During an upgrade, some brokers answer with it and others do not."""
+"""The id in answers of brokers without ids. During an upgrade, some brokers answer with it and others do not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from rowtide.envelope.protobuf.messages import (
     protobuf_file,
 )
 from rowtide.envelope.protobuf.text import WRAPPERS_FILE, protobuf_text
-from rowtide.envelope.protobuf.values import Encoder, message_encoder, protobuf_program, scalar_encoder, varint
+from rowtide.envelope.protobuf.values import Encoder, message_encoder, protobuf_program, scalar_encoder
+from rowtide.envelope.protobuf.wire import varint
 from rowtide.envelope.schema import Schema
 from rowtide.envelope.transforms.record import Side
 

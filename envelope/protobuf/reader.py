@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 from rowtide.envelope.json.text import decimal_bytes
 from rowtide.envelope.protobuf.messages import WELL_KNOWN, WRAPPERS
 from rowtide.envelope.protobuf.parser import ParsedField, ParsedMessage, parsed_file
+from rowtide.envelope.protobuf.wire import I32, I64, LEN, VARINT, read_varint, signed
+from rowtide.envelope.protobuf.wire import fields as fields_of
 from rowtide.envelope.schema import BOOLEAN, BYTES, DECIMAL, FLOAT32, FLOAT64, INT32, INT64, STRING, Field, Schema
 
 Decode = Callable[[bytes], Any]
 
-_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _SMALL = ("int8", "int16")
-_MOST_BITS = 70
-"""Bits of the ten bytes of the longest number."""
 _MOST_DIGITS = 1000
 """Digits by which a decimal may be moved to the scale of its field: columns have 65."""
 _SEMANTIC = {
@@ -90,33 +89,16 @@ def message_indexes(data: bytes) -> tuple[tuple[int, ...], int]:
     Raises:
         ValueError: the bytes end too early.
     """
-    size, place = _number(data, 0)
+    size, place = read_varint(data, 0)
     indexes = []
     for _ in range(_zigzag(size)):
-        index, place = _number(data, place)
+        index, place = read_varint(data, place)
         indexes.append(_zigzag(index))
     return tuple(indexes) or (0,), place
 
 
-def _number(data: bytes, place: int) -> tuple[int, int]:
-    """Return a number of up to 64 bits, and the place after it."""
-    value = shift = 0
-    while place < len(data) and shift < _MOST_BITS:
-        byte = data[place]
-        place += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, place
-        shift += 7
-    raise ValueError("a number has more than ten bytes" if place < len(data) else "the message ends within a number")
-
-
 def _zigzag(value: int) -> int:
     return (value >> 1) ^ -(value & 1)
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _signed_32(value: int) -> int:
@@ -130,21 +112,21 @@ def _fixed(code: str) -> Callable[[bytes], Any]:
 
 
 _SCALARS = {
-    "int32": _Type(INT32, _VARINT, _signed_32, 0),
-    "int64": _Type(INT64, _VARINT, _signed, 0),
-    "uint32": _Type(INT64, _VARINT, lambda value: value & 0xFFFF_FFFF, 0),
-    "uint64": _Type(INT64, _VARINT, int, 0),
-    "sint32": _Type(INT32, _VARINT, lambda value: _zigzag(value & 0xFFFF_FFFF), 0),
-    "sint64": _Type(INT64, _VARINT, _zigzag, 0),
-    "bool": _Type(BOOLEAN, _VARINT, bool, False),
-    "fixed32": _Type(INT64, _FIXED_32, _fixed("I"), 0),
-    "sfixed32": _Type(INT32, _FIXED_32, _fixed("i"), 0),
-    "float": _Type(FLOAT32, _FIXED_32, _fixed("f"), 0.0),
-    "fixed64": _Type(INT64, _FIXED_64, _fixed("Q"), 0),
-    "sfixed64": _Type(INT64, _FIXED_64, _fixed("q"), 0),
-    "double": _Type(FLOAT64, _FIXED_64, _fixed("d"), 0.0),
-    "string": _Type(STRING, _BYTES, bytes.decode, ""),
-    "bytes": _Type(BYTES, _BYTES, bytes, b""),
+    "int32": _Type(INT32, VARINT, _signed_32, 0),
+    "int64": _Type(INT64, VARINT, signed, 0),
+    "uint32": _Type(INT64, VARINT, lambda value: value & 0xFFFF_FFFF, 0),
+    "uint64": _Type(INT64, VARINT, int, 0),
+    "sint32": _Type(INT32, VARINT, lambda value: _zigzag(value & 0xFFFF_FFFF), 0),
+    "sint64": _Type(INT64, VARINT, _zigzag, 0),
+    "bool": _Type(BOOLEAN, VARINT, bool, False),
+    "fixed32": _Type(INT64, I32, _fixed("I"), 0),
+    "sfixed32": _Type(INT32, I32, _fixed("i"), 0),
+    "float": _Type(FLOAT32, I32, _fixed("f"), 0.0),
+    "fixed64": _Type(INT64, I64, _fixed("Q"), 0),
+    "sfixed64": _Type(INT64, I64, _fixed("q"), 0),
+    "double": _Type(FLOAT64, I64, _fixed("d"), 0.0),
+    "string": _Type(STRING, LEN, bytes.decode, ""),
+    "bytes": _Type(BYTES, LEN, bytes, b""),
 }
 
 
@@ -169,7 +151,7 @@ def _struct(path: list[ParsedMessage], name: str | None = None) -> tuple[Schema,
     def decode(data: bytes) -> dict[str, Any]:
         found = dict(absent)
         collections: dict[str, Any] = {}
-        for number, wire, part in _parts(data):
+        for number, wire, part in fields_of(data):
             if number not in readers:
                 raise ValueError(f"message {message.name} has no field {number}")
             field, kind = readers[number]
@@ -184,37 +166,17 @@ def _struct(path: list[ParsedMessage], name: str | None = None) -> tuple[Schema,
     return schema, decode
 
 
-def _parts(data: bytes) -> Any:
-    """Return the fields of a message: number, wire type, and the number or the bytes."""
-    place, end = 0, len(data)
-    while place < end:
-        tag, place = _number(data, place)
-        wire = tag & 7
-        if wire == _VARINT:
-            part, place = _number(data, place)
-        else:
-            size = 8 if wire == _FIXED_64 else 4
-            if wire == _BYTES:
-                size, place = _number(data, place)
-            elif wire not in {_FIXED_32, _FIXED_64}:
-                raise ValueError(f"the message has the wire type {wire}")
-            if place + size > end:
-                raise ValueError(f"the message ends after {end} bytes, but needs {place + size}")
-            part, place = data[place : place + size], place + size  # type: ignore[assignment]
-        yield tag >> 3, wire, part
-
-
 def _add(found: dict[str, Any], field: str, kind: _Type, wire: int, part: Any) -> None:
     """Add the content of one occurrence of a field to its list or map."""
     values = [part]
-    if wire == _BYTES != kind.wire:  # packed
+    if wire == LEN != kind.wire:  # packed
         values = []
         place = 0
         while place < len(part):
-            if kind.wire == _VARINT:
-                value, place = _number(part, place)
+            if kind.wire == VARINT:
+                value, place = read_varint(part, place)
             else:
-                size = 4 if kind.wire == _FIXED_32 else 8
+                size = 4 if kind.wire == I32 else 8
                 value, place = part[place : place + size], place + size
             values.append(value)
     elif wire != kind.wire:
@@ -231,12 +193,12 @@ def _field_type(field: ParsedField, path: list[ParsedMessage]) -> _Type:
         entry = ParsedMessage("Entry", [ParsedField("key", 1, field.key), ParsedField("value", 2, field.type)])
         _, decode = _struct([*path, entry])
         keys = _type(field.key, {}, path).schema
-        return _Type(Schema("map", keys=keys, items=element.schema), _BYTES, decode, {})
+        return _Type(Schema("map", keys=keys, items=element.schema), LEN, decode, {})
     if field.label == "repeated":
         schema = element.schema.with_optional(False)
         if schema.type == "struct" and field.type.endswith("Entry") and _is_entry(schema):
             keys, items = (one.schema for one in schema.fields)
-            return _Type(Schema("map", keys=keys, items=items), _BYTES, element.value, {})
+            return _Type(Schema("map", keys=keys, items=items), LEN, element.value, {})
         # Only a VECTOR is a list of floats in Debezium's rows, and it has elements, so an absent field is null.
         is_vector = schema.type == "float"
         return _Type(
@@ -264,10 +226,10 @@ def _type(name: str, parameters: Mapping[str, str], path: list[ParsedMessage]) -
         scale = int(parameters.get("scale", 0))
         precision = (("connect.decimal.precision", parameters["precision"]),) if "precision" in parameters else ()
         schema = Schema("bytes", True, DECIMAL, 1, (("scale", str(scale)), *precision))
-        return _Type(schema, _BYTES, lambda data: _decimal(data, scale))
+        return _Type(schema, LEN, lambda data: _decimal(data, scale))
     if known in _MESSAGES:
         connect, kind, decode = _MESSAGES[known]
-        return _Type(Schema(kind, True, connect, 1), _BYTES, decode)
+        return _Type(Schema(kind, True, connect, 1), LEN, decode)
     return _defined(name, path)
 
 
@@ -283,12 +245,12 @@ def _defined(name: str, path: list[ParsedMessage]) -> _Type:
             found.append(inner)
         else:
             if (names := found[-1].enums.get(parts[-1])) is not None:
-                return _Type(Schema("string"), _VARINT, lambda number: names.get(number, str(number)), names.get(0, ""))
+                return _Type(Schema("string"), VARINT, lambda number: names.get(number, str(number)), names.get(0, ""))
             if (inner := found[-1].messages.get(parts[-1])) is not None:
                 if any(inner is one for one in path):
                     raise ValueError(f"message {name} contains itself, which Connect does not have")
                 schema, decode = _struct([*found, inner])
-                return _Type(schema.with_optional(True), _BYTES, decode)
+                return _Type(schema.with_optional(True), LEN, decode)
     raise ValueError(f"the schema refers to {name}, which it does not define")
 
 
@@ -297,13 +259,13 @@ def _wrapper(scalar: str) -> _Type:
 
     def value(data: bytes) -> Any:
         found = kind.zero
-        for number, wire, part in _parts(data):
+        for number, wire, part in fields_of(data):
             if (number, wire) != (1, kind.wire):
                 raise ValueError(f"a wrapper of {scalar} has the field {number}")
             found = kind.value(part)
         return found
 
-    return _Type(kind.schema.with_optional(True), _BYTES, value)
+    return _Type(kind.schema.with_optional(True), LEN, value)
 
 
 _WRAPPERS = {
@@ -316,20 +278,20 @@ _WRAPPERS = {
 def _numbers(data: bytes) -> list[int]:
     """Return the fields of a message of four whole numbers."""
     found = [0] * 5
-    for number, wire, part in _parts(data):
-        if wire != _VARINT or not 0 < number < len(found):
+    for number, wire, part in fields_of(data):
+        if wire != VARINT or not 0 < number < len(found):
             raise ValueError(f"a date or time has the field {number}")
-        found[number] = _signed(part)
+        found[number] = signed(part)
     return found[1:]
 
 
 def _decimal(data: bytes, scale: int) -> bytes:
     unscaled, written = b"", 0
-    for number, wire, part in _parts(data):
-        if (number, wire) == (1, _BYTES):
+    for number, wire, part in fields_of(data):
+        if (number, wire) == (1, LEN):
             unscaled = part
-        elif (number, wire) == (3, _VARINT):
-            written = _signed(part)
+        elif (number, wire) == (3, VARINT):
+            written = signed(part)
     if abs(scale - written) > _MOST_DIGITS:
         raise ValueError(f"a decimal has the scale {written}, but its field has {scale}")
     value = int.from_bytes(unscaled, "big", signed=True)

@@ -13,12 +13,12 @@ from typing import Any
 
 from rowtide.envelope.json.text import decimal_bytes, decimal_scale, string_text
 from rowtide.envelope.protobuf.messages import DEFAULT_FORMAT, FieldType, MessageType, ProtobufFormat
+from rowtide.envelope.protobuf.wire import I32, I64, LEN, VARINT, varint
 from rowtide.envelope.schema import Schema
 
 Encoder = Callable[[Any], bytes]
 """From a value to the bytes of its message or of its scalar."""
 
-_VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 _MILLIS_OF_DAY = 86_400_000
 
 
@@ -43,23 +43,10 @@ def scalar_encoder(scalar: str) -> Encoder:
     return _tagged(1, scalar, written_if_zero=False)
 
 
-def varint(value: int) -> bytes:
-    """Return a number of up to 64 bits; a negative one takes ten bytes."""
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    if value < 0x80:
-        return bytes((value,))
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
 def tag_of(field: FieldType) -> bytes:
     """Return the bytes in front of a field."""
     delimited = field.scalar is None or field.wrapped or field.repeated
-    return _tag(field.number, _BYTES if delimited else _SCALARS[field.scalar or ""][0])
+    return _tag(field.number, LEN if delimited else _SCALARS[field.scalar or ""][0])
 
 
 def field_encoder(field: FieldType, settings: ProtobufFormat) -> Encoder:
@@ -99,7 +86,7 @@ def _repeated(field: FieldType, settings: ProtobufFormat) -> Encoder:
     elif scalar in {"string", "bytes"}:
         one = _tagged(field.number, scalar, written_if_zero=True)
     else:
-        tag, encode = _tag(field.number, _BYTES), _SCALARS[scalar][1]
+        tag, encode = _tag(field.number, LEN), _SCALARS[scalar][1]
 
         def packed(value: Any) -> bytes:
             if not value:
@@ -128,7 +115,7 @@ def _tag(number: int, wire: int) -> bytes:
 
 
 def _length_delimited(number: int, encode: Encoder) -> Encoder:
-    tag = _tag(number, _BYTES)
+    tag = _tag(number, LEN)
 
     def write(value: Any) -> bytes:
         data = encode(value)
@@ -157,26 +144,26 @@ def _counted(data: bytes) -> bytes:
 
 
 _SCALARS: dict[str, tuple[int, Encoder, Any]] = {
-    "int32": (_VARINT, varint, 0),
-    "int64": (_VARINT, varint, 0),
-    "bool": (_VARINT, lambda value: b"\x01" if value else b"\x00", False),
-    "float": (_FIXED_32, struct.Struct("<f").pack, 0.0),
-    "double": (_FIXED_64, struct.Struct("<d").pack, 0.0),
-    "string": (_BYTES, _string, ""),
-    "bytes": (_BYTES, _counted, b""),
+    "int32": (VARINT, varint, 0),
+    "int64": (VARINT, varint, 0),
+    "bool": (VARINT, lambda value: b"\x01" if value else b"\x00", False),
+    "float": (I32, struct.Struct("<f").pack, 0.0),
+    "double": (I64, struct.Struct("<d").pack, 0.0),
+    "string": (LEN, _string, ""),
+    "bytes": (LEN, _counted, b""),
 }
 """The wire type of each scalar type, its encoder, and the value that is not written."""
 
 
 def _numbers(*numbers: int) -> bytes:
     """Return a message of whole numbers, whose fields are numbered from 1."""
-    return b"".join(_tag(place, _VARINT) + varint(one) for place, one in enumerate(numbers, 1) if one)
+    return b"".join(_tag(place, VARINT) + varint(one) for place, one in enumerate(numbers, 1) if one)
 
 
 def _decimal(schema: Schema) -> Encoder:
     """Return the encoder of a decimal: the number, the number of its digits as its precision, and the scale."""
-    scale, value_tag, precision_tag = decimal_scale(schema), _tag(1, _BYTES), _tag(2, _VARINT)
-    written_scale = _tag(3, _VARINT) + varint(scale) if scale else b""
+    scale, value_tag, precision_tag = decimal_scale(schema), _tag(1, LEN), _tag(2, VARINT)
+    written_scale = _tag(3, VARINT) + varint(scale) if scale else b""
 
     def encode(unscaled: int) -> bytes:
         digits = varint(len(str(abs(unscaled))))

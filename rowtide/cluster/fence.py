@@ -36,12 +36,11 @@ class Contest:
 class FencedNodes:
     """Nodes during a term of this server.
 
+    Every request raises :class:`ZooKeeperError` if ZooKeeper does not answer.
+
     Args:
         session: the session with ZooKeeper.
         contest: the contest that this server has won.
-        term: the number of the term.
-
-    Attributes:
         term: the number of the term.
     """
 
@@ -59,19 +58,11 @@ class FencedNodes:
         self.change([removal(self._contest.running)])
 
     def get(self, path: str) -> FoundNode | None:
-        """Return a node; ``None`` if it does not exist.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Return a node; ``None`` if it does not exist."""
         return self._session.get(path)
 
     def children(self, path: str) -> list[str]:
-        """Return the names of the nodes below a node; none if it does not exist.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Return the names of the nodes below a node; none if it does not exist."""
         return self._session.children(path)
 
     def change(self, changes: Sequence[Change]) -> None:
@@ -94,11 +85,7 @@ class FencedNodes:
             raise
 
     def tree(self, path: str) -> list[str]:
-        """Return a node and all below it, the deepest first; nothing if it does not exist.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Return a node and all below it, the deepest first; nothing if it does not exist."""
         if self._session.get(path) is None:
             return []
         below = [found for name in self._session.children(path) for found in self.tree(f"{path}/{name}")]

@@ -70,6 +70,8 @@ def own_host(servers: str) -> str:
 class ZooKeeperSession:
     """A session, which is renewed when it expires. Thread-safe.
 
+    Every request raises :class:`ZooKeeperError` if ZooKeeper does not answer.
+
     Args:
         servers: the ZooKeeper servers: ``host:port`` separated by commas, with an optional root at the end.
         setting: the setting with the servers, for messages.
@@ -108,11 +110,7 @@ class ZooKeeperSession:
         return int(found[0])
 
     def get(self, path: str) -> FoundNode | None:
-        """Return a node; ``None`` if it does not exist.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Return a node; ``None`` if it does not exist."""
         try:
             content, stat = self._answer(lambda: self._client.get_async(path))
         except NoNodeError:
@@ -120,11 +118,7 @@ class ZooKeeperSession:
         return FoundNode(content or b"", stat.version, stat.ephemeralOwner)
 
     def children(self, path: str) -> list[str]:
-        """Return the names of the nodes below a node; none if it does not exist.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Return the names of the nodes below a node; none if it does not exist."""
         try:
             found: list[str] = self._answer(lambda: self._client.get_children_async(path))
         except NoNodeError:
@@ -132,11 +126,7 @@ class ZooKeeperSession:
         return sorted(found)
 
     def ensure(self, path: str) -> None:
-        """Create a node, and those above it, if they are missing.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Create a node, and those above it, if they are missing."""
         self._answer(lambda: self._client.ensure_path_async(path))
 
     def announce(self, path: str, session: int) -> None:
@@ -156,11 +146,7 @@ class ZooKeeperSession:
             raise ZooKeeperError(f"node {path} is being changed by another program") from error
 
     def remove(self, path: str) -> None:
-        """Delete a node, if it exists.
-
-        Raises:
-            ZooKeeperError: ZooKeeper does not answer.
-        """
+        """Delete a node, if it exists."""
         with suppress(NoNodeError):
             self._answer(lambda: self._client.delete_async(path))
 

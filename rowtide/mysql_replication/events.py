@@ -103,7 +103,6 @@ class EventFactory:
         options: the options of the reader that events keep: ``only_tables`` and others.
 
     Attributes:
-        allowed: the classes of events that are wanted.
         table_map: mysql-replication's tables, by table id.
         mysql_version: the version of the server that wrote the file.
     """

@@ -1,4 +1,4 @@
-"""A history store that writes a summary each time a number of records was added."""
+"""A history store that writes a summary each time a given number of records has been added."""
 
 import logging
 from collections.abc import Iterator

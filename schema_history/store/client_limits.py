@@ -1,7 +1,7 @@
 """The time limits of Kafka's clients; pure.
 
 A broker may vanish without notice: its machine loses power, or a firewall drops the connection. Only these limits then
-make a client notice. They are far below ``transaction.timeout.ms``, so that a transaction survives this.
+make a client notice. They are far below ``transaction.timeout.ms``, so a transaction survives such a failure.
 """
 
 CLIENT_LIMITS = {

@@ -27,7 +27,7 @@ from rowtide.schema_history.store.json_fields import (
 )
 
 _MARSHAL_VERSION = 2
-"""Without references to equal objects, so that equal descriptions are equal bytes."""
+"""The format of :mod:`marshal` without references to equal objects: equal descriptions are equal bytes."""
 _ID = re.compile(r'"((?:[^"]|"")*)"\."((?:[^"]|"")*)"')
 
 

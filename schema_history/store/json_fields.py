@@ -19,7 +19,7 @@ def text(value: Any, name: str) -> str:
 
 
 def optional_text(value: Any, name: str) -> str | None:
-    """Return the same; ``None`` for null."""
+    """Return the same value; ``None`` for null."""
     return None if value is None else text(value, name)
 
 
@@ -40,7 +40,7 @@ def number(value: Any, name: str) -> int:
 
 
 def optional_number(value: Any, name: str) -> int | None:
-    """Return the same; ``None`` for null."""
+    """Return the same value; ``None`` for null."""
     return None if value is None else number(value, name)
 
 

@@ -1,7 +1,7 @@
 """Reads a topic from its first record to its current end.
 
 Only committed records are returned. The end includes open transactions: reading waits until they are committed or
-aborted, so that no committed record is missed because it is after an open transaction.
+aborted, because committed records may follow an open transaction.
 """
 
 import time
@@ -321,7 +321,7 @@ class TopicReader:
         except (KafkaException, TimeoutError):
             return f"{text}. No broker answers"
         if stable >= end:
-            return f"{text}, though no transaction is open"
+            return f"{text}, although no transaction is open"
         return (
             f"{text}, because a producer's transaction is open since offset {stable}. If it is older than its "
             f"transaction.timeout.ms, Kafka has lost its end: kafka-transactions.sh --bootstrap-server "

@@ -226,7 +226,7 @@ def normalized_parts(index: Index, columns: Sequence[Column], ctx: Context) -> I
 
 
 def _spatial_length(index: Index, part: KeyPart, column: Column) -> int | None:
-    """Return the length that MariaDB shows: 25 bytes for a POINT; 8 for other shapes, which can only be hashed."""
+    """Return the length that MariaDB shows: 25 bytes for a POINT, and 8 for other shapes, which can only be hashed."""
     if index.kind in ("spatial", "fulltext", "vector"):
         return None
     if column.data_type == "point":

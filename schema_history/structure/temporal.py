@@ -20,7 +20,7 @@ _TIME = re.compile(
     r"|(?P<h2>\d*)\s*:(?P<m2>\d+)(?::(?P<s2>\d+))?|(?P<number>\d+)\s*)(?:\.(?P<fraction>\d*))?\s*",
     re.DOTALL,
 )
-"""DAYS HH:MM:SS, HH:MM:SS or HHMMSS, as MySQL's ``str_to_time`` reads them: two characters at least follow the days."""
+"""DAYS HH:MM:SS, HH:MM:SS or HHMMSS, as MySQL's ``str_to_time`` reads them: at least two characters follow the days."""
 _SHORTEST_DATETIME = 12
 """Characters from which MySQL reads a literal of a TIME as a DATETIME, if it has no separators, or a space."""
 

@@ -12,7 +12,6 @@ from rowtide.topics.filters import (
     Patterns,
     Selection,
     TableFilter,
-    TypeSelector,
     split_list,
 )
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
@@ -105,8 +104,8 @@ def test_an_invalid_key_pattern_is_named() -> None:
 def test_selectors_without_a_list_select_nothing() -> None:
     assert not ColumnSelector().selects("d", "t", "c")
     assert ColumnSelector(Patterns.parse(".*\\.c")).selects("d", "t", "c")
-    assert not TypeSelector().selects("d", "t", "INT")
-    assert TypeSelector(Patterns.parse(".+\\.INT UNSIGNED")).selects("d", "t", "INT UNSIGNED")
+    assert not ColumnSelector().selects("d", "t", "INT")
+    assert ColumnSelector(Patterns.parse(".+\\.INT UNSIGNED")).selects("d", "t", "INT UNSIGNED")
 
 
 NAMES = ["d.t1", "D.T1", "dxt1", "d.t2", "d-t.t_3", "d.\u212a", "d.k", "\u00c4.t", "d.t1x", "d\\.t1"]

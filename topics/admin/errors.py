@@ -29,7 +29,7 @@ _AWAY = {
     KafkaError.NOT_CONTROLLER,
     KafkaError.REQUEST_TIMED_OUT,
 }
-"""A broker that restarts or hangs, and one that just has, answer so."""
+"""The answers of a broker that restarts or hangs, or that has just done so."""
 
 
 _OPERATIONS = {"look up": "Describe", "describe": "DescribeConfigs", "create": "Create"}
@@ -56,7 +56,7 @@ def acl_command(
 
 
 def is_away(error: KafkaError) -> bool:
-    """Return whether the brokers are unavailable, so that a later attempt may succeed."""
+    """Return whether the brokers are unavailable, in which case a later attempt may succeed."""
     return error.code() in _AWAY or "brokers are currently fenced" in error.str()  # they register after a restart
 
 

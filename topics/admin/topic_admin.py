@@ -33,10 +33,10 @@ from rowtide.topics.watch import TopicIdentity
 log = logging.getLogger(__name__)
 
 _PER_REQUEST = 100
-"""The most topics of a request. Kafka creates 10 000 partitions by one, and may choose their number."""
+"""The most topics in a request. Kafka creates at most 10 000 partitions with one, and may choose their number."""
 _FIRST_LOOK_S = 0.01
 _LONGEST_LOOK_S = 0.2
-"""The first and the longest pause between two looks for topics that were created: brokers list them after a moment."""
+"""The first and the longest pause between two checks for created topics, which brokers list after a moment."""
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
 
@@ -74,6 +74,8 @@ class Overview:
 class TopicAdmin:
     """The operations on topics that rowtide needs.
 
+    All of them raise :class:`TopicError` if Kafka cannot be reached, or access is denied.
+
     Args:
         client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
         timeout: seconds that an operation may take, including retries.
@@ -93,22 +95,14 @@ class TopicAdmin:
         return limited
 
     def overview(self) -> Overview:
-        """Return the brokers and all topics that the account can see.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
+        """Return the brokers and all topics that the account can see."""
         found = self._list(None)
         if not found.brokers:
             raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self._servers}")
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
     def cluster_id(self) -> str:
-        """Return the id of the Kafka cluster.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
+        """Return the id of the Kafka cluster."""
         return str(self._list(None).cluster_id or "")
 
     def look_up(self, topics: Sequence[str]) -> None:
@@ -130,11 +124,7 @@ class TopicAdmin:
                     self._list(topic)
 
     def describe(self, topic: str) -> TopicDescription | None:
-        """Describe a topic; ``None`` if it does not exist.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
+        """Describe a topic; ``None`` if it does not exist."""
         metadata = self._list(topic).topics.get(topic)
         if metadata is None or not metadata.partitions:
             return None
@@ -146,11 +136,7 @@ class TopicAdmin:
         return TopicDescription(topic, len(metadata.partitions), replicas, config)
 
     def identify(self, topics: Sequence[str]) -> dict[str, TopicIdentity]:
-        """Return the identities of topics, without those that do not exist.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
+        """Return the identities of topics, without those that do not exist."""
         if not topics:
             return {}
         futures = self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=self.timeout)
@@ -166,11 +152,7 @@ class TopicAdmin:
         return found
 
     def ends(self, topics: Sequence[str]) -> dict[tuple[str, int], Ends]:
-        """Return the ends of all partitions of topics, by topic and partition, without topics that do not exist.
-
-        Raises:
-            TopicError: Kafka is not reachable, or access is denied.
-        """
+        """Return the ends of all partitions of topics, by topic and partition, without topics that do not exist."""
         places = [
             TopicPartition(topic, number)
             for topic, found in self.identify(topics).items()

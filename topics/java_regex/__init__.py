@@ -18,11 +18,11 @@ from rowtide.topics.java_regex.parts import LENGTH
 __all__ = ["InvalidPatternError", "Match", "Pattern", "Replacement", "compile_java", "compile_untrusted"]
 
 _MOST_WAYS = 1_000_000
-"""In at most this many ways, :mod:`re` may try to match a name: this takes some milliseconds."""
+"""The maximum number of ways in which :mod:`re` may try to match a name; they take some milliseconds."""
 _MOST_STEPS = 20_000
-"""So many steps, an expression may have for the linear matcher."""
+"""The maximum number of steps of an expression for the linear matcher."""
 _WAYS_OF_A_STEP = 20
-"""What a step of the linear matcher takes, in ways of :mod:`re`."""
+"""The cost of a step of the linear matcher, in ways of :mod:`re`."""
 _UNTRUSTED_COST = 2_000_000
 _UNTRUSTED_LENGTH = 1 << 18
 

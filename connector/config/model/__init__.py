@@ -63,7 +63,6 @@ from rowtide.topics.filters import (
     Selection,
     TableFilter,
     TableNames,
-    TypeSelector,
 )
 from rowtide.topics.naming import TopicNaming
 from rowtide.topics.settings import TopicCreation, TopicSettings
@@ -144,7 +143,7 @@ class ValuesConfig:
     field_name_adjustment: NameAdjustment = given(values.FIELD_NAME_ADJUSTMENT)
     column_rules: ColumnRules
     propagate_columns: ColumnSelector
-    propagate_types: TypeSelector
+    propagate_types: ColumnSelector
     unavailable_placeholder: str = given(values.UNAVAILABLE_PLACEHOLDER)
     minimal_row_images: bool = given(values.MINIMAL_ROW_IMAGES)
     source_struct_version: SourceStructVersion = given(values.SOURCE_STRUCT_VERSION)

@@ -30,7 +30,6 @@ from rowtide.topics.filters import (
     Patterns,
     Selection,
     TableFilter,
-    TypeSelector,
 )
 
 T = TypeVar("T")
@@ -174,7 +173,7 @@ def values_config(reader: PropertyReader) -> ValuesConfig:
         exact=reader.exact,
         column_rules=_rules(reader),
         propagate_columns=ColumnSelector(reader[values.COLUMN_PROPAGATE]),
-        propagate_types=TypeSelector(reader[values.DATATYPE_PROPAGATE]),
+        propagate_types=ColumnSelector(reader[values.DATATYPE_PROPAGATE]),
     )
 
 

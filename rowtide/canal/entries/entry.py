@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rowtide.canal.entries import protobuf
+from rowtide.envelope.protobuf.wire import varint
 
 _VERSION = protobuf.integer(1, 1)
 _ENCODING = protobuf.text(5, "UTF-8")
@@ -296,7 +297,6 @@ def _image(number: int, columns: Sequence[EntryColumn], image: Values, before: V
         before: the values before an update; ``None`` for a new row, ``()`` if no column counts as updated.
     """
     tag = protobuf.tag(number)
-    varint = protobuf.varint
     out: list[bytes] = []
     for column in columns:
         index = column.index

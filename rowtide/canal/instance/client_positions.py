@@ -46,6 +46,8 @@ class Resumption:
 class ClientPositions:
     """The positions of the clients of one destination.
 
+    Methods that write raise ``OSError`` if the positions cannot be stored.
+
     Args:
         storage: of the positions.
         master: the server.
@@ -74,9 +76,6 @@ class ClientPositions:
         Args:
             offset: the resume position.
             since_ms: the time of the first entry that is wanted, in milliseconds since the epoch; 0 for all.
-
-        Raises:
-            OSError: it cannot be stored.
         """
         with self._lock:
             self._begin, self._changed = Resumption(offset, since_ms=since_ms), True
@@ -87,9 +86,6 @@ class ClientPositions:
 
         Returns:
             Whether a snapshot had begun before.
-
-        Raises:
-            OSError: it cannot be stored.
         """
         with self._lock:
             before, self._snapshot, self._changed = self._snapshot, True, True
@@ -102,9 +98,6 @@ class ClientPositions:
         A restart must not begin after this position.
 
         As in Canal, a new client has the position of the others, because all of them share one cursor.
-
-        Raises:
-            OSError: it cannot be stored.
         """
         with self._lock:
             known = self._clients.get(client_id)
@@ -187,11 +180,7 @@ class ClientPositions:
             return client is not None and client.position is not None and client_id not in self._offsets
 
     def flush(self) -> None:
-        """Write what has changed.
-
-        Raises:
-            OSError: it cannot be stored.
-        """
+        """Write what has changed."""
         with self._writing:
             with self._lock:  # not while it is stored: acknowledgements would wait for the disk
                 if not self._changed:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from rowtide.canal.entries import protobuf
+from rowtide.envelope.protobuf.wire import fields, signed
 
 MAX_FRAME = 1 << 20
 """The largest frame of a client, in bytes. Requests are short; the longest part is a filter."""
@@ -194,7 +195,7 @@ class _Fields:
 
     def integer(self, number: int, default: int = 0) -> int:
         """Return a field of an integer type."""
-        return protobuf.signed(self.numbers[number]) if number in self.numbers else default
+        return signed(self.numbers[number]) if number in self.numbers else default
 
     def text(self, number: int) -> str:
         """Return a field of text.
@@ -207,7 +208,7 @@ class _Fields:
 
 def _read(message: bytes) -> _Fields:
     found = _Fields()
-    for number, value in protobuf.fields(message):
+    for number, _, value in fields(message):
         if isinstance(value, int):
             found.numbers[number] = value
         else:

@@ -127,7 +127,7 @@ def test_a_snapshot_excludes_a_start_position(tmp_path: Path) -> None:
     assert read_folder(folder(tmp_path / "a", SERVER, example=text), {}).instances["example"].snapshot
     text += "canal.instance.master.timestamp=1\n"
     (problem,) = problems(folder(tmp_path / "b", SERVER, example=text))
-    assert "canal.instance.snapshot: initial begins with the present" in problem
+    assert "canal.instance.snapshot: an initial snapshot begins at the current position" in problem
 
 
 KAFKA = "canal.serverMode=kafka\ncanal.mq.servers=127.0.0.1:9092\ncanal.mq.exactlyOnce=true\n"

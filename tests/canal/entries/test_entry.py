@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from rowtide.canal.entries import protobuf
 from rowtide.canal.entries.entry import ABSENT, Entry, EntryColumn, EntryHeader, EventType, RowChange, TransactionEnd
 from rowtide.canal.entries.flat_message import flat_message
+from rowtide.envelope.protobuf.wire import varint
 from tests.support.canal.golden import fields
 
 HEADER = EntryHeader("binlog.000001", 4, 100, 1, 1795256670, "shop", "t")
@@ -28,7 +28,7 @@ NOTE = EntryColumn(1, "note", False, 2005, 2005, 2005, None, "text")
     ],
 )
 def test_varints(number: int, written: str) -> None:
-    assert protobuf.varint(number).hex() == written
+    assert varint(number).hex() == written
 
 
 def test_an_unsigned_integer_beyond_the_signed_range_has_the_next_larger_type() -> None:

@@ -14,6 +14,8 @@ from rowtide.canal.server import packets
 from rowtide.canal.server.authentication import Credentials
 from rowtide.canal.server.packets import MAX_FRAME, FrameError, FrameMemory, Get, PacketReader, PacketType, frame
 from rowtide.canal.server.session import SEED_BYTES, Answer, CanalSession, SessionClosed
+from rowtide.envelope.protobuf import wire
+from rowtide.envelope.protobuf.wire import signed
 
 STORED = "e3619321c1a937c46a0d8bd1dac39f93b27d4458"  # of the password "canal"
 
@@ -60,15 +62,15 @@ def test_fields_are_read_as_written(fields: dict[int, int | bytes]) -> None:
     message = b"".join(
         protobuf.integer(n, value) if isinstance(value, int) else protobuf.data(n, value) for n, value in fields.items()
     )
-    read = {n: protobuf.signed(value) if isinstance(value, int) else value for n, value in protobuf.fields(message)}
+    read = {n: signed(value) if isinstance(value, int) else value for n, _, value in wire.fields(message)}
     assert read == fields
 
 
 @pytest.mark.parametrize(
     ("message", "problem"),
     [
-        (b"\x80", "ends in the middle of a number"),
-        (b"\x08" + b"\xff" * 10, "more than 10 bytes"),
+        (b"\x80", "ends within a number"),
+        (b"\x08" + b"\xff" * 10, "more than ten bytes"),
         (b"\x00\x00", "number 0"),
         (b"\x0b", "unknown wire type 3"),
         (b"\x0a\x05abc", "field 1 needs 5 bytes, but has only 3"),
@@ -77,7 +79,7 @@ def test_fields_are_read_as_written(fields: dict[int, int | bytes]) -> None:
 )
 def test_what_is_not_a_message(message: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        list(protobuf.fields(message))
+        list(wire.fields(message))
 
 
 @pytest.mark.parametrize(

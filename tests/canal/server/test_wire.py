@@ -19,7 +19,7 @@ DIFFERENT = {
     b"error 400: com.alibaba.otter.canal.server.exception.CanalServerException: java.lang.IndexOutOfBounds": _OURS
     + b"the fetch size is -5; it must not be negative",
     b"error 400: com.google.protobuf.InvalidProtocolBufferException: While parsing": b"error 400: "
-    b"com.google.protobuf.InvalidProtocolBufferException: the message ends in the middle of a number",
+    b"com.google.protobuf.InvalidProtocolBufferException: the message ends within a number",
 }
 """How internal errors of Canal begin, and our answers instead, which give the reason."""
 

@@ -172,11 +172,11 @@ def test_a_nested_message_is_found_by_its_indexes() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"\x0a\x05ab", "ends after 4 bytes, but needs 7"),
+        (b"\x0a\x05ab", "needs 5 bytes, but has only 2"),
         (b"\x0a", "ends within a number"),
         (b"\x08\x01", "field text of message Second has the wire type 0"),
         (b"\x78\x01", "message Second has no field 15"),
-        (b"\x0b", "has the wire type 3"),
+        (b"\x0b", "has the unknown wire type 3"),
         (b"\x0a\x01\xff", "utf-8"),
         (b"\x38" + b"\xff" * 9, "ends within a number"),
         (b"\x38" + b"\xff" * 11, "a number has more than ten bytes"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rowtide.canal.entries import protobuf
 from rowtide.canal.server.packets import frame
+from rowtide.envelope.protobuf import wire
 
 __all__ = ["CanalClient", "Change", "changes", "connected"]
 
@@ -21,6 +22,11 @@ class Change(NamedTuple):
     before: dict[str, str | None]
     after: dict[str, str | None]
     sql: str = ""
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The numbers and the contents of the fields of a message."""
+    return ((number, value) for number, _, value in wire.fields(message))
 
 
 class CanalClient:
@@ -44,15 +50,13 @@ class CanalClient:
     def get(self, size: int = 100, timeout_ms: int = 500) -> tuple[int, list[bytes]]:
         """The number of the next batch and its entries; -1 if there is nothing."""
         number, batch = self.get_raw(size, timeout_ms)
-        return number, [value for field, value in protobuf.fields(batch) if field == 2 and isinstance(value, bytes)]
+        return number, [value for field, value in fields(batch) if field == 2 and isinstance(value, bytes)]
 
     def get_raw(self, size: int, timeout_ms: int) -> tuple[int, bytes]:
         """The number of the next batch, and the batch as a message ``Messages``; -1 if there is nothing."""
         wanted = protobuf.integer(3, size) + protobuf.integer(4, timeout_ms) + protobuf.integer(5, 2)
         batch = self._ask(6, wanted)
-        number = next(
-            protobuf.signed(value) for field, value in protobuf.fields(batch) if field == 1 and isinstance(value, int)
-        )
+        number = next(wire.signed(value) for field, value in fields(batch) if field == 1 and isinstance(value, int))
         return number, batch
 
     def ack(self, batch: int) -> None:
@@ -68,7 +72,7 @@ class CanalClient:
 
     def _read(self) -> bytes:
         size = int.from_bytes(self._exactly(4), "big")
-        body = dict(protobuf.fields(self._exactly(size))).get(5, b"")
+        body = dict(fields(self._exactly(size))).get(5, b"")
         assert isinstance(body, bytes)
         return body
 
@@ -94,12 +98,12 @@ def connected(address: tuple[str, int], destination: str) -> Iterator[CanalClien
 def changes(entries: list[bytes]) -> Iterator[Change]:
     """The rows and statements of entries."""
     for entry in entries:
-        found = dict(protobuf.fields(entry))
+        found = dict(fields(entry))
         if found[2] != 2:
             continue
-        header = dict(protobuf.fields(_bytes(found[1])))
+        header = dict(fields(_bytes(found[1])))
         table = _bytes(header.get(9, b"")).decode()
-        content = list(protobuf.fields(_bytes(found[3])))
+        content = list(fields(_bytes(found[3])))
         scalars = dict(content)
         kind = int(scalars[2]) if isinstance(scalars[2], int) else 0
         if 11 in scalars:
@@ -107,8 +111,8 @@ def changes(entries: list[bytes]) -> Iterator[Change]:
         for number, row in content:
             if number == 12:
                 images: tuple[dict[str, str | None], dict[str, str | None]] = ({}, {})
-                for image, column in protobuf.fields(_bytes(row)):
-                    parts = dict(protobuf.fields(_bytes(column)))
+                for image, column in fields(_bytes(row)):
+                    parts = dict(fields(_bytes(column)))
                     value = parts.get(8)
                     images[image - 1][_bytes(parts[3]).decode()] = None if value is None else _bytes(value).decode()
                 yield Change(kind, table, *images)
