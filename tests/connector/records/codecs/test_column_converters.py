@@ -252,7 +252,7 @@ def test_a_key_is_converted_as_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kind", "message"),
     [
         ("Refusing", r"table d\.t, column id: converters: c \(python:.*Refusing\) raised KeyError: 'id'"),
-        ("Untyped", "raised TypeError: the schema is a str instead of a rowtide.envelope.schema.Schema"),
+        ("Untyped", "raised TypeError: the schema must be a rowtide.envelope.schema.Schema, not a str"),
     ],
 )
 def test_a_converter_that_fails_for_a_column(kind: str, message: str) -> None:
