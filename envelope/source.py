@@ -77,14 +77,7 @@ class SourceTemplate:
         self._table = f',"table":{optional_text(table)},"server_id":'
 
     def prefix(
-        self,
-        micros: int,
-        snapshot: Snapshot | None,
-        server_id: int,
-        gtid: str | None,
-        file: str,
-        pos: int,
-        nanos: int = 0,
+        self, micros: int, snapshot: Snapshot | None, server_id: int, gtid: str | None, file: str, pos: int
     ) -> str:
         """Return the text before the row number.
 
@@ -95,13 +88,12 @@ class SourceTemplate:
             gtid: GTID of the transaction.
             file: binlog file of the event.
             pos: position of the event.
-            nanos: nanoseconds to add to ``micros``.
         """
         marker = "null" if snapshot is None else f'"{snapshot}"'
         transaction = "null" if gtid is None else string_text(gtid)
         return (
             f'{self._before_time}{micros // 1000},"snapshot":{marker}{self._between}{micros},"ts_ns":'
-            f"{micros * 1000 + nanos}{self._table}{server_id},"
+            f"{micros * 1000}{self._table}{server_id},"
             f'"gtid":{transaction},"file":{string_text(file)},"pos":{pos},"row":'
         )
 

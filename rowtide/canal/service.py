@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import logging
-import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
@@ -112,19 +111,17 @@ class CanalService:
 
     Args:
         folder: with ``canal.properties`` and a folder for each destination.
-        environ: the environment, for placeholders.
 
     Raises:
         ConfigurationError: with all problems of all files.
     """
 
-    def __init__(self, folder: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._environ = environ
-        self._config: CanalConfiguration = read_folder(folder, environ)
+        self._config: CanalConfiguration = read_folder(folder)
         self._instances: dict[str, BaseInstance] = {}
         self._ending: dict[str, BaseInstance] = {}  # not ended yet
-        self._server_properties = server_properties(folder, environ)
+        self._server_properties = server_properties(folder)
         self._restart_for: list[str] = []  # properties that have changed since
         self._files: dict[str, _Version] = {}  # as of the last scan
         self._versions: dict[str, _Version] = {}
@@ -288,7 +285,7 @@ class CanalService:
                 if self._versions.get(name) == version:
                     continue
                 self._versions[name] = version
-                settings = read_instance(self._folder, name, self._environ, kafka=self._config.server.kafka)
+                settings = read_instance(self._folder, name, kafka=self._config.server.kafka)
                 if self._files_of(name) != self._files.get(name):  # it has been written since
                     self._versions.pop(name, None)
                     continue
@@ -351,7 +348,7 @@ class CanalService:
     def _note_restart(self) -> None:
         """Log once which changed properties need a restart."""
         try:
-            now = server_properties(self._folder, self._environ)
+            now = server_properties(self._folder)
         except (ConfigurationError, OSError):
             return  # each instance reports it
         changed = [name for name, value in now.items() if value != self._server_properties[name]]

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 _PART = 512 * 1024
 _PARTITION = 0
 _ERRORS_ONLY = 2
+_TIMEOUT_S = 60.0
+"""How long writing may take, and how long reading may make no progress."""
 
 
 class KafkaSummaries:
@@ -33,22 +35,15 @@ class KafkaSummaries:
         producer: librdkafka settings for writing, including those of the connection.
         consumer: librdkafka settings for reading, including those of the connection.
         admin: librdkafka settings for looking up the topic, including those of the connection.
-        timeout: seconds that writing may take, and that reading may make no progress.
     """
 
     def __init__(
-        self,
-        topic: str,
-        producer: Mapping[str, Any],
-        consumer: Mapping[str, Any],
-        admin: Mapping[str, Any],
-        timeout: float = 60.0,
+        self, topic: str, producer: Mapping[str, Any], consumer: Mapping[str, Any], admin: Mapping[str, Any]
     ) -> None:
         self._topic = topic
         self._admin = {"log_level": _ERRORS_ONLY, **admin}
-        self._reader = TopicReader(consumer, admin, timeout)
-        self._writer = TopicWriter(producer, timeout)
-        self._timeout = timeout
+        self._reader = TopicReader(consumer, admin, _TIMEOUT_S)
+        self._writer = TopicWriter(producer, _TIMEOUT_S)
 
     def load(self) -> Iterator[bytes]:
         """Yield the summaries, newest first."""
@@ -96,6 +91,6 @@ class KafkaSummaries:
         admin = AdminClient(self._admin)
         try:
             for future in admin.delete_records([TopicPartition(self._topic, _PARTITION, end)]).values():
-                future.result(self._timeout)
+                future.result(_TIMEOUT_S)
         except (KafkaException, TimeoutError) as failure:
             log.info("old summaries are not deleted from topic %s: %s", self._topic, failure)

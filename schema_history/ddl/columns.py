@@ -21,9 +21,9 @@ NOW_WORDS = frozenset(("NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"
 _ODBC_DATES = {"D": "date", "T": "time", "TS": "timestamp"}
 
 
-def parse_column(c: Cursor, name: str | None = None) -> ColumnDef:
-    """Parse the definition of a column; it starts with the name unless ``name`` is given."""
-    name = c.column_name() if name is None else name
+def parse_column(c: Cursor) -> ColumnDef:
+    """Parse the definition of a column, with its name."""
+    name = c.column_name()
     attributes: list[Attribute] = []
     if c.dialect.flavor is Flavor.MARIADB and c.word in ("GENERATED", "AS") and _row_column(c):
         return ColumnDef(name, DataType(("TIMESTAMP",), ("6",)), (Attribute("ROW", _row(c)),))

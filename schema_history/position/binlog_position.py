@@ -93,7 +93,11 @@ class BinlogPosition:
 
 
 class PositionFilter:
-    """Selects the records that belong to the state at a position: ``is_at_or_before`` for many records.
+    """Selects the records that belong to the state at a position.
+
+    If both positions have GTIDs, their sets are compared; a position with GTIDs comes after one without. Without GTIDs,
+    positions of two servers are compared by time, and those of one server by file, position, event and row. Files with
+    different base names cannot be compared: the record then belongs to the state, so no change is ignored.
 
     Args:
         desired: the position up to which the history is recovered.
@@ -144,24 +148,6 @@ class PositionFilter:
         if isinstance(before, MariadbGtidPosition) and isinstance(after, MariadbGtidPosition):
             return before <= after
         return not before  # an empty set belongs to either server
-
-
-def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition, keep: SourceFilter | None = None) -> bool:
-    """Return whether a record at one position belongs to the state at another position.
-
-    If both have GTIDs, their sets are compared; a position with GTIDs comes after one without. Without GTIDs, positions
-    of two servers are compared by time, and those of one server by file, position, event and row. Files with different
-    base names cannot be compared: the result is then true, so that no change of structure is ignored.
-
-    Args:
-        recorded: the position of a history record.
-        desired: the position up to which the history is recovered.
-        keep: selects the sources of GTIDs that count; ``None`` for all.
-
-    Raises:
-        ValueError: a GTID set or a file name cannot be parsed.
-    """
-    return PositionFilter(desired, keep).includes(recorded)
 
 
 def _sort_key(position: BinlogPosition) -> tuple[int, int, int, int]:

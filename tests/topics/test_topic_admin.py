@@ -70,15 +70,13 @@ def test_an_unreachable_broker_is_an_error_with_its_address() -> None:
 def test_a_correct_history_topic_is_not_changed(topics: Topics) -> None:
     name = topics.name()
     topics.admin.ensure(name, history_settings())
-    assert topics.admin.verify_history(name, repair=False) == {}
+    assert topics.admin.verify_history(name) == {}
 
 
 def test_a_history_topic_with_retention_is_repaired(topics: Topics) -> None:
     name = topics.new(1, {"retention.ms": "1000000", "cleanup.policy": "compact", "max.message.bytes": "3000000"})
-    with pytest.raises(TopicError, match=r"retention\.ms=1000000.*kafka-configs\.sh.*--add-config"):
-        topics.admin.verify_history(name, repair=False)
     assert topics.admin.verify_history(name) == {"cleanup.policy": "delete", "retention.ms": "-1"}
-    assert topics.admin.verify_history(name, repair=False) == {}
+    assert topics.admin.verify_history(name) == {}
     found = topics.admin.describe(name)
     assert found is not None
     assert found.config["max.message.bytes"] == "3000000"

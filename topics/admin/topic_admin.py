@@ -80,10 +80,13 @@ class TopicAdmin:
         client: librdkafka settings of the connection (``bootstrap.servers``, security and so on).
         timeout: seconds that an operation may take, including retries.
         auto_create: let the broker create a topic that is looked up, if its ``auto.create.topics.enable`` is set.
+
+    Attributes:
+        servers: ``bootstrap.servers``.
     """
 
     def __init__(self, client: Mapping[str, Any], timeout: float = 20.0, *, auto_create: bool = False) -> None:
-        self._servers = str(client.get("bootstrap.servers", ""))
+        self.servers = str(client.get("bootstrap.servers", ""))
         self._user = None if (user := client.get("sasl.username")) is None else str(user)
         self._admin = admin_client({"log_level": _ERRORS_ONLY, **client, "allow.auto.create.topics": auto_create})
         self.timeout = timeout
@@ -98,7 +101,7 @@ class TopicAdmin:
         """Return the brokers and all topics that the account can see."""
         found = self._list(None)
         if not found.brokers:
-            raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self._servers}")
+            raise KafkaUnreachable(f"cannot look up the brokers: none is ready at {self.servers}")
         return Overview(len(found.brokers), {name: len(topic.partitions) for name, topic in found.topics.items()})
 
     def cluster_id(self) -> str:
@@ -174,11 +177,6 @@ class TopicAdmin:
             except KafkaException as failure:
                 raise self._failed("look up", place.topic, failure.args[0]) from failure
         return found
-
-    @property
-    def servers(self) -> str:
-        """``bootstrap.servers``."""
-        return self._servers
 
     def topic_config(self, name: str, topics: Sequence[str]) -> dict[str, str]:
         """Return the value of one setting of many topics, without those that do not exist or may not be described.
@@ -306,12 +304,8 @@ class TopicAdmin:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         self._result("alter", topic, self._admin.incremental_alter_configs([resource], request_timeout=self.timeout))
 
-    def verify_history(self, topic: str, *, repair: bool = True) -> dict[str, str]:
+    def verify_history(self, topic: str) -> dict[str, str]:
         """Check that an existing schema history topic keeps every record, and repair it if necessary.
-
-        Args:
-            topic: the history topic; it must exist.
-            repair: correct wrong settings; otherwise they are an error.
 
         Returns:
             The settings that were repaired, with their new values.
@@ -333,9 +327,7 @@ class TopicAdmin:
             return {}
         now = ", ".join(f"{name}={found.config[name]}" for name in wrong)
         wanted = ",".join(f"{name}={value}" for name, value in wrong.items())
-        by_hand = f"kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} --add-config {wanted}"
-        if not repair:
-            raise TopicError(f"schema history topic {topic!r} has {now}, so records can be lost; repair it: {by_hand}")
+        by_hand = f"kafka-configs.sh --bootstrap-server {self.servers} --alter --topic {topic} --add-config {wanted}"
         try:
             self.alter(topic, wrong)
         except TopicError as failure:
@@ -359,7 +351,7 @@ class TopicAdmin:
         if policy != "compact":
             raise TopicError(
                 f"offsets topic {topic!r} has cleanup.policy={policy}, so source offsets would eventually be deleted; "
-                f"it must be compact: kafka-configs.sh --bootstrap-server {self._servers} --alter --topic {topic} "
+                f"it must be compact: kafka-configs.sh --bootstrap-server {self.servers} --alter --topic {topic} "
                 "--add-config cleanup.policy=compact, or name another topic in offset.storage.topic"
             )
 
@@ -381,10 +373,10 @@ class TopicAdmin:
         try:
             return future.result(self.timeout + 5)
         except TimeoutError as failure:
-            raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self._servers}") from failure
+            raise KafkaUnreachable(f"cannot {what} topic {topic!r}: no answer from {self.servers}") from failure
 
     def _failed(self, what: str, topic: str, error: KafkaError, settings: TopicSettings | None = None) -> TopicError:
-        return failed(what, topic, error, self._servers, settings, self._user)
+        return failed(what, topic, error, self.servers, settings, self._user)
 
 
 def _new_topic(topic: str, settings: TopicSettings) -> NewTopic:

@@ -95,13 +95,13 @@ def read_instance(
     return _instance(folder, name, read_properties(folder / SERVER_FILE, environ), environ, kafka=kafka)[0]
 
 
-def server_properties(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+def server_properties(folder: Path) -> dict[str, str]:
     """Return the properties of ``canal.properties`` that only a start reads, with their defaults.
 
     Raises:
         ConfigurationError: the file cannot be read.
     """
-    own = read_properties(folder / SERVER_FILE, environ)
+    own = read_properties(folder / SERVER_FILE, os.environ)
     return {name: own.get(name, "").strip() or default for name, default in SERVER.items()}
 
 

@@ -29,7 +29,7 @@ from rowtide.connector.delivery.kafka.sink import IdempotentSink, TransactionalS
 from rowtide.connector.delivery.offset_store import OffsetRecord
 from rowtide.connector.delivery.sink import Sink
 from rowtide.connector.records.offset import SourceOffset
-from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.topics.admin.topic_admin import TopicAdmin
 from rowtide.topics.errors import TopicError
 from rowtide.topics.internal import offsets_settings
@@ -270,7 +270,7 @@ def _is_at_or_after(offset: SourceOffset, other: SourceOffset) -> bool:
 
     The other one may have been stored without exactly-once delivery.
     """
-    return is_at_or_before(BinlogPosition.from_map(other.to_map()), BinlogPosition.from_map(offset.to_map()))
+    return PositionFilter(BinlogPosition.from_map(offset.to_map())).includes(BinlogPosition.from_map(other.to_map()))
 
 
 def _in_canals_terms(text: str) -> str:

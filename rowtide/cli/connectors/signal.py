@@ -162,9 +162,7 @@ def _is_result(notification: Mapping[str, Any], fields: Mapping[str, Any]) -> bo
     return not (continues and notification["aggregate_type"] == "Signal" and notification["type"] == "COMPLETED")
 
 
-def _notifications(
-    read: Callable[[], list[dict[str, Any]]], timeout: float, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[dict[str, Any]]:
+def _notifications(read: Callable[[], list[dict[str, Any]]], timeout: float) -> Iterator[dict[str, Any]]:
     """Yield the notifications as they arrive, until none has arrived within the time limit."""
     seen: list[dict[str, Any]] = []
     left = timeout
@@ -178,5 +176,5 @@ def _notifications(
         elif left <= 0:
             return
         pause = min(_POLL_S, max(left, 0.0))
-        sleep(pause)
+        time.sleep(pause)
         left -= pause

@@ -6,7 +6,7 @@ import pytest
 
 from rowtide.schema_history.catalog.changes import SchemaChange
 from rowtide.schema_history.catalog.tables import Tables
-from rowtide.schema_history.position.binlog_position import BinlogPosition, is_at_or_before
+from rowtide.schema_history.position.binlog_position import BinlogPosition, PositionFilter
 from rowtide.schema_history.recovery.recover import recover
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.store.history_record import HistoryRecord, history_record, parse_record
@@ -55,6 +55,10 @@ def test_repeated_records_count_once(begin: int, end: int, *, prefer_ddl: bool) 
 
 def place(pos: int, numbers: str = "1-3", file: str = "binlog.000002", **more: Any) -> BinlogPosition:
     return BinlogPosition(file, pos, f"{UUID}:{numbers}", **more)
+
+
+def is_at_or_before(recorded: BinlogPosition, desired: BinlogPosition) -> bool:
+    return PositionFilter(desired).includes(recorded)
 
 
 def test_equal_gtids_of_one_server_are_ordered_by_position() -> None:
