@@ -50,11 +50,13 @@ from rowtide.spark_consumers.partitioning import require_columns
 from rowtide.spark_consumers.rows.alterations import key_without_values, possibly_renamed
 from rowtide.spark_consumers.rows.changes import (
     DELETED,
+    OUT,
     BatchSchemas,
     keyed_changes,
     keyed_rows,
     keyless_changes,
     with_metadata,
+    written,
 )
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve, with_fills_where
 from rowtide.spark_consumers.rows.history import (
@@ -843,9 +845,12 @@ class _Step:
         """Write the rows after the changes: the table's columns and :data:`DELETED`."""
         if (where := self.schemas.where) is not None:
             matched = with_match(rows, where, self.schemas.row_columns)
-            rows = matched.withColumn(DELETED, F.expr(f"{DELETED} OR NOT {MATCHES}")).drop(MATCHES)
+            if self.schemas.soft:
+                rows = matched.withColumn(OUT, F.expr(f"NOT {DELETED} AND NOT {MATCHES}")).drop(MATCHES)
+            else:
+                rows = matched.withColumn(DELETED, F.expr(f"{DELETED} OR NOT {MATCHES}")).drop(MATCHES)
         if self.creates:
-            return self._create(rows.where(f"NOT {DELETED}").drop(DELETED))
+            return self._create(rows.where(written(rows)).drop(DELETED, OUT))
         names = self.segment.key_names
         return self.batch.table.upsert(self.batch.path, rows, names, replace=self.replaces, commit=self.commit)
 

@@ -56,7 +56,7 @@ from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
 from rowtide.spark_consumers.rows.projection import require_same_columns
 from rowtide.spark_consumers.rows.row_filter import require_same_filter
-from rowtide.spark_consumers.settings import Keyless, Layout, Settings, require_filtered
+from rowtide.spark_consumers.settings import Keyless, Layout, Settings
 from rowtide.spark_consumers.state import Batch, StateStore, StoredState
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
@@ -155,7 +155,6 @@ class TopicSelection:
             raise SettingsError("--table-property: Parquet tables have no properties")
         for one in (settings, *(replace(settings, **rule.fields) for rule in settings.rules)):
             require_supported(one.format, one.partition_by, one.cluster_by)
-            require_filtered(one.layout, one.where)
         self.pattern = topics if topics is not None else table_topics(settings.prefix or "")
         try:
             compile_java(self.pattern)

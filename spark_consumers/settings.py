@@ -7,7 +7,6 @@ from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
-from rowtide.spark_consumers.errors import SettingsError
 from rowtide.spark_consumers.kafka.naming import TableName, table_name
 from rowtide.spark_consumers.partitioning import Expression
 from rowtide.topics.java_regex import Replacement, compile_java
@@ -157,18 +156,6 @@ class TableRule:
         pattern = compile_java(self.pattern)
         match = pattern.fullmatch(str(name))
         return name if self.into is None or match is None else name.into(Replacement(self.into, pattern).expand(match))
-
-
-def require_filtered(layout: Layout, where: str | None) -> None:
-    """Require that tables of a layout can have only some of the rows.
-
-    Raises:
-        SettingsError: they cannot.
-    """
-    if where is not None and layout in (Layout.SOFT_DELETE, Layout.HISTORY):
-        raise SettingsError(
-            f"--where and --{layout}: a row that no longer matches is neither deleted nor ended; choose one of them"
-        )
 
 
 @dataclass(frozen=True, slots=True)

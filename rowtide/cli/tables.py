@@ -37,7 +37,6 @@ from rowtide.spark_consumers.settings import (
     StructuresOf,
     TableRule,
     is_part,
-    require_filtered,
 )
 from rowtide.topics.java_regex import compile_java
 
@@ -520,20 +519,19 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
         "table_properties": _pairs("--table-property", options["table_properties"]),
         "changes": _changes(options["schema_change"], options["include_changes"], options["exclude_changes"]),
         "metadata": _metadata(options["metadata"]),
-        "layout": (layout := _layout(options)),
-        "where": _where(options["where"], layout),
+        "layout": _layout(options),
+        "where": _where(options["where"]),
         "columns": _columns(options["columns"]),
         **_partitioning(options),
     }
 
 
-def _where(text: str | None, layout: Layout) -> str | None:
+def _where(text: str | None) -> str | None:
     """Return the condition of the rows that tables have.
 
     Raises:
-        SettingsError: there is none in the text, or tables of this layout have all rows.
+        SettingsError: there is none in the text.
     """
-    require_filtered(layout, text)
     try:
         return None if text is None else _condition(text)
     except SettingsError as error:

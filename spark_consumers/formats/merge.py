@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from rowtide.spark_consumers.columns.spark_types import quote
-from rowtide.spark_consumers.rows.changes import DELETED
+from rowtide.spark_consumers.rows.changes import DELETED, OUT, written
 from rowtide.spark_consumers.rows.history import ENDS, KNOWN, Ends
 from rowtide.spark_consumers.settings import CURRENT, DELETION
 
@@ -22,7 +22,7 @@ _INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 
 
 def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], *, soft: bool) -> str:
-    """Return the merge of rows with :data:`DELETED` by key.
+    """Return the merge of rows with :data:`DELETED`, and maybe :data:`OUT`, by key.
 
     Args:
         table: SQL of the table.
@@ -32,13 +32,14 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
         soft: whether deleted rows stay, and are marked.
     """
     deletion = f"UPDATE SET t.{DELETION[0]} = true" if soft else "DELETE"
-    names = [quote(name) for name in rows.columns if name != DELETED]
+    out = f"WHEN MATCHED AND s.{OUT} THEN DELETE " if OUT in rows.columns else ""
+    names = [quote(name) for name in rows.columns if name not in (DELETED, OUT)]
     same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
     return (
         f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([same_key, *ranges])} "
-        f"WHEN MATCHED AND s.{DELETED} THEN {deletion} "
+        f"{out}WHEN MATCHED AND s.{DELETED} THEN {deletion} "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
-        f"WHEN NOT MATCHED AND NOT s.{DELETED} {_insert(names)}"
+        f"WHEN NOT MATCHED AND {written(rows)} {_insert(names)}"
     )
 
 

@@ -14,7 +14,7 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
 from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.kafka.naming import join
-from rowtide.spark_consumers.rows.changes import DELETED
+from rowtide.spark_consumers.rows.changes import DELETED, OUT, written
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.history import ENDS, Ends
 from rowtide.spark_consumers.rows.renames import Renames
@@ -81,12 +81,12 @@ class ParquetFormat(DirectoryFormat):
         same_key = F.expr(" AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys))
         met = old.alias("t").join(rows.alias("s"), same_key, "left_semi").count()
         known = rows.alias("s").join(old.alias("t"), same_key, "left_semi")
-        deleted = known.where(DELETED).count()
-        new = rows.where(f"NOT {DELETED}")
+        gone = OUT if OUT in rows.columns else "false" if self.settings.keeps_deleted else DELETED
+        deleted = known.where(gone).count()
+        new = rows.where(written(rows))
         if self.settings.keeps_deleted:
-            gone = old.alias("t").join(rows.where(DELETED).alias("s"), same_key, "left_semi").select(*names)
-            new = new.select(*names).unionAll(gone.withColumn(DELETION[0], F.lit(True)))
-            deleted = 0
+            marked = old.alias("t").join(rows.where(DELETED).alias("s"), same_key, "left_semi").select(*names)
+            new = new.select(*names).unionAll(marked.withColumn(DELETION[0], F.lit(True)))
         others = old.alias("t").join(rows.alias("s"), same_key, "left_anti").select(*names)
         inserted = new.count() - (met - deleted)
         removed = others.count() if replace else 0

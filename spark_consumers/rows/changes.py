@@ -19,11 +19,14 @@ from rowtide.spark_consumers.messages.schemaless import FIELD_NAMES
 from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, wire_struct
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.rows.multiset import RECORD_HASH
-from rowtide.spark_consumers.settings import DELETION
+from rowtide.spark_consumers.settings import DELETION, VERSION_COLUMNS
 from rowtide.spark_consumers.state import ColumnNames, Projection, RowFilter
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
+
+OUT = "_rowtide_out"
+"""The column that marks rows that do not match ``--where``, where deleted rows stay: they do not."""
 
 PLACE = "struct<ts_ms:bigint,file:bigint,pos:bigint,row:int,known:int>"
 """Type of the time and place in the binlog of a record, with the index of the newest structure at that time."""
@@ -72,6 +75,8 @@ class BatchSchemas:
     def row_columns(self) -> list[str]:
         """The columns of the table that rows of MySQL have."""
         own = {field.column for field in self.metadata}
+        own |= {DELETION[0]} if self.soft else set()
+        own |= {name for name, _ in VERSION_COLUMNS} if self.history else set()
         return [name for name, _ in self.evolution.after if name not in own]
 
     @property
@@ -92,6 +97,11 @@ class BatchSchemas:
     def keys_of(self, names: Sequence[str]) -> list[KeyVersion]:
         """Return the schemas of keys with these columns."""
         return [key for key in self.keys.values() if key.columns and key.names == tuple(names)]
+
+
+def written(rows: DataFrame) -> str:
+    """Return SQL of whether the table has a row of these, which may have :data:`OUT`, with its values."""
+    return f"NOT ({DELETED} OR {OUT})" if OUT in rows.columns else f"NOT {DELETED}"
 
 
 def keyed_changes(records: DataFrame, schemas: BatchSchemas, key_names: Sequence[str]) -> DataFrame:

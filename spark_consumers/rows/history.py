@@ -23,6 +23,7 @@ from rowtide.spark_consumers.messages.versions import ValueVersion
 from rowtide.spark_consumers.rows.changes import PLACE, BatchSchemas, keyed_images
 from rowtide.spark_consumers.rows.evolution import Columns
 from rowtide.spark_consumers.rows.multiset import CONTENT, RECORD_HASH
+from rowtide.spark_consumers.rows.row_filter import MATCHES, with_match
 from rowtide.spark_consumers.settings import CURRENT, END_COLUMNS, VERSION_COLUMNS
 
 ENDS = "_rowtide_ends"
@@ -243,7 +244,8 @@ class Versions:
         tombstones = any(group.tombstone for group in groups)
         images = keyed_images(records, schemas, key_names, structures.sql, tombstones=tombstones)
         once = images.withColumn("copy", F.expr("row_number() OVER (PARTITION BY key, hash ORDER BY offset)"))
-        self._changes = self._with_predecessors(once.where("copy = 1 OR op IS NULL OR op = 'r'").drop("copy")).persist()
+        once = once.where("copy = 1 OR op IS NULL OR op = 'r'").drop("copy")
+        self._changes = self._with_predecessors(self._with_ends_of_matches(once)).persist()
 
     def __enter__(self) -> Self:
         return self
@@ -304,6 +306,14 @@ class Versions:
     @property
     def _names(self) -> list[str]:
         return [name for name, _ in self._schemas.evolution.after]
+
+    def _with_ends_of_matches(self, changes: DataFrame) -> DataFrame:
+        """Turn changes after which a row does not match ``--where`` into deletions, which only end versions."""
+        if (where := self._schemas.where) is None:
+            return changes
+        latest = changes.withColumn("latest", F.expr(f"get(rows, {self._last} - index)"))
+        matched = with_match(latest, where, self._schemas.row_columns, "latest")
+        return matched.withColumn("op", F.expr(f"IF(op IS NULL OR {MATCHES}, op, 'd')")).drop("latest", MATCHES)
 
     def _with_predecessors(self, changes: DataFrame) -> DataFrame:
         """Add the state before each change.

@@ -218,7 +218,6 @@ tables:
         ),
         (f"{NEEDED}columns: [id, '']", "line 4: columns: the name of a column is missing"),
         (f"{NEEDED}where: ' '", "line 4: where: a condition in Spark SQL is missing, such as region = 'eu'"),
-        (f"{NEEDED}where: a = 1\ntables:\n- table: a\n  history: true", "line 6: --where and --history: a row that"),
     ],
 )
 def test_a_file_that_is_not_a_job_says_why(tmp_path: Path, text: str, what: str) -> None:

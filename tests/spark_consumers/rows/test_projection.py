@@ -104,8 +104,6 @@ def test_the_other_layouts_have_the_chosen_columns(run, rows_of, tmp_path) -> No
     for layout in (Layout.APPEND, Layout.SOFT_DELETE, Layout.HISTORY, None):
         topic = Topic(f"p.d.{layout}", columns("ab"), [] if layout is None else ["id"])
         given: dict[str, Any] = {"columns": ["id", "b"], "layout": layout or Layout.ROWS, "where": "b <> 'no'"}
-        if layout in (Layout.SOFT_DELETE, Layout.HISTORY):
-            del given["where"]
         topic.change("c", None, row(1, a="a", b="b"), 1)
         topic.change("c", None, row(1, a="c", b="b"), 2) if layout is None else None
         topic.change("u", row(1, a="a", b="b"), row(1, a="x", b="b"), 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from rowtide.spark_consumers.settings import Layout
 from rowtide.spark_consumers.state import RowFilter
 from tests.spark_consumers.test_renamed_columns import STEPS, Structures, _crash, columns, row
 from tests.support.kafka.change_topics import Topic
+from tests.support.recordings.histories import histories
 from tests.support.recordings.recorded_tables import same_rows
 
 OTHERS = [pytest.param(name, marks=pytest.mark.nightly) for name in ("iceberg", "parquet")]
@@ -136,6 +138,58 @@ def test_tables_without_a_key_and_of_changes_have_only_what_matches(run, rows_of
     assert outcome.error is None
     found = [(one["__source_pos"], one["__op"], one["a"]) for one in rows_of(str(tmp_path / "p.d.log"))]
     assert sorted(found) == [(0, "c", "eu"), (2, "u", "us"), (3, "u", "eu"), (6, "c", "eu"), (50, "t", None)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table_format", ["delta", *OTHERS])
+@pytest.mark.parametrize("most", [None, pytest.param(1, marks=pytest.mark.nightly)], ids=["one batch", "many"])
+def test_deleted_rows_and_versions_are_those_of_the_whole_table_that_match(
+    run, rows_of, tmp_path, table_format, most
+) -> None:
+    """In the table, out of it, in again, deleted in either state, read again, emptied; in two runs."""
+    given: dict[str, Any] = {"format": table_format, "where": "a LIKE 'eu%'", "max_records": most}
+    found: dict[Layout, list[dict[str, Any]]] = {}
+    for layout in (Layout.SOFT_DELETE, Layout.HISTORY):
+        topic = Topic(f"p.d.{layout}", columns("a"), ["id"])
+        path, places = str(tmp_path / topic.name), iter(range(1, 100))
+
+        def change(number: int, *values: str | None, topic: Topic = topic, places: Any = places) -> None:
+            for old, new in pairwise(values):
+                op = "c" if old is None else "d" if new is None else "u"
+                topic.change(op, old and row(number, a=old), new and row(number, a=new), next(places))
+            if values[-1] is None:
+                topic.tombstone({"id": number})
+
+        change(1, None, "eu1", "us", "us2", "eu2")
+        change(2, None, "us", "us2")
+        change(3, None, "eu", "us", None)
+        change(4, None, "eu", None)
+        change(5, None, "eu", "eu5")
+        change(6, None, "eu6")
+        change(7, None, "us", "eu", "us7")
+        assert run(topic.records, **given, layout=layout)[topic.name].error is None
+        change(1, "eu2", "us3")
+        change(2, "us2", "eu")
+        change(4, None, "us", None)
+        change(5, "eu5", None)
+        topic.change("r", None, row(6, a="eu6"), next(places))  # a version that is not new
+        topic.change("r", None, row(7, a="us7"), next(places))
+        assert run(topic.records, **given, layout=layout)[topic.name].error is None
+        if layout is Layout.SOFT_DELETE:
+            marks = {one["id"]: (one["a"], one["__deleted"]) for one in rows_of(path, table_format)}
+            assert marks == {2: ("eu", False), 5: ("eu5", True), 6: ("eu6", False)}
+        topic.change("t", None, None, next(places))
+        change(7, None, "eu7", "us7")
+        change(8, None, "us8", "eu8")
+        assert run(topic.records, **given, layout=layout)[topic.name].error is None
+        found[layout] = rows_of(path, table_format)
+    marks = {one["id"]: (one["a"], one["__deleted"]) for one in found[Layout.SOFT_DELETE]}
+    assert marks == {2: ("eu", True), 5: ("eu5", True), 6: ("eu6", True), 8: ("eu8", False)}
+    every = [one.flat(["id", "a"]) for one in histories(topic.records)]
+    kept = [(*one[:2], one[2][2], one[3] and one[3][2]) for one in every if one[1].startswith("eu")]
+    places = ("id", "a", "__valid_from_pos", "__valid_to_pos")
+    assert sorted(kept) == sorted(tuple(one[name] for name in places) for one in found[Layout.HISTORY])
+    assert len({one[0] for one in kept}) == 8
 
 
 @pytest.mark.spark
