@@ -58,6 +58,12 @@ from rowtide.spark_consumers.rows.changes import (
     with_metadata,
     written,
 )
+from rowtide.spark_consumers.rows.computed import (
+    require_same_computed,
+    used_columns,
+    with_computed,
+    with_computed_columns,
+)
 from rowtide.spark_consumers.rows.evolution import Evolution, evolve, with_fills_where
 from rowtide.spark_consumers.rows.history import (
     ENDS,
@@ -87,9 +93,9 @@ from rowtide.spark_consumers.rows.renames import NO_RENAMES, Renames, proven_nam
 from rowtide.spark_consumers.rows.row_filter import (
     MATCHES,
     after_renames,
+    former_names,
     matching_changes,
     matching_images,
-    of_former_names,
     require_filter,
     require_same_filter,
     with_match,
@@ -111,6 +117,7 @@ from rowtide.spark_consumers.state import (
     Batch,
     ColumnNames,
     Commit,
+    Computed,
     Projection,
     RowFilter,
     Truncation,
@@ -410,7 +417,9 @@ class TableBatch:
         evolution = schemas.evolution
         if evolution.before is None:
             if evolution.after:
-                batch = replace(batch, layout=wanted, where=schemas.where, projection=schemas.projection)
+                batch = replace(
+                    batch, layout=wanted, where=schemas.where, projection=schemas.projection, computed=schemas.computed
+                )
                 self.amend(batch)
             return batch
         is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
@@ -557,11 +566,15 @@ class TableBatch:
                 kept = [(i, new) for i, column in enumerate(last) if (new := names.of[0].get(column.lower()))]
                 last, types = tuple(new for _, new in kept), types and tuple(types[i] for i, _ in kept)
                 renames = table_renames([column for column, _ in before or ()], names.of[0])
-        projection = self._projection(keys.values(), values, names, batch, is_new=before is None)
+        computed = self._computed(values, names, batch, is_new=before is None)
+        projection, hidden = self._projection(keys.values(), values, names, batch, is_new=before is None), set[str]()
         if projection is not None:
-            values = [replace(version, columns=chosen(version.columns, projection)) for version in values]
+            used = {} if computed is None else used_columns(self.spark, name, computed)
+            hidden = {column for found in used.values() for column in found if not projection.has(column)}
+            read = replace(projection, current=(*projection.current, *hidden))
+            values = [replace(version, columns=chosen(version.columns, read)) for version in values]
             if last is not None:
-                kept = [(i, column) for i, column in enumerate(last) if projection.has(column)]
+                kept = [(i, column) for i, column in enumerate(last) if read.has(column)]
                 last, types = tuple(column for _, column in kept), types and tuple(types[i] for i, _ in kept)
         policy, newest_names = self.settings.changes, last or () if newest is None else [one.name for one in newest]
         structures = [last or (), *([column.name for column in version.columns] for version in values)]
@@ -591,10 +604,20 @@ class TableBatch:
             unproven=unproven,
             fixed_types=policy.ignores(ChangeKind.ALTER_COLUMN_TYPE),
             tolerant=policy.behavior is SchemaChange.TRY_EVOLVE,
-        )
+        ).with_hidden(hidden)
         own = {column for column, _ in extra}
         required(name, policy, changes_of(evolution, gone, own))
         evolution = without_ignored(name, evolution, policy, key_names, going, own)
+        found = BatchSchemas(
+            evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history,
+            projection=projection, computed=computed,
+        )  # fmt: skip
+        if computed is not None and found.has_rows:
+            kinds, sources = dict(evolution.images), found.source_columns
+            columns = tuple((column, kinds[column]) for column in sources)
+            evolution = with_computed_columns(
+                self.spark, name, evolution, computed, columns, found.structures, is_new=last is None
+            )
         if before is None and evolution.after:
             require_columns(name, layout, [column for column, _ in evolution.after])
         if is_history:  # what has ended is not changed any more
@@ -605,11 +628,26 @@ class TableBatch:
                 f"history does not prove: null in rows that are written from now on"
             )
             evolution = replace(evolution, notes=(*evolution.notes, note))
-        found = BatchSchemas(
-            evolution, keys, values, last, newest, names, metadata, soft=is_soft, history=is_history,
-            projection=projection,
-        )  # fmt: skip
+        found = replace(found, evolution=evolution)
         return replace(found, where=self._row_filter(found, batch))
+
+    def _computed(
+        self, values: Sequence[ValueVersion], names: ColumnNames | None, batch: Batch, *, is_new: bool
+    ) -> Computed | None:
+        """Return the computed columns, with the names of MySQL's columns after the batch; ``None`` if there are none.
+
+        Raises:
+            ComputedColumnsError: the table has others than those of this run.
+        """
+        found, wanted = batch.computed, self.settings.computed
+        if not is_new:
+            require_same_computed(str(self.outcome.name), found, wanted)
+        elif wanted:
+            columns = {column.name for version in values for column in version.columns}
+            found = Computed(wanted, former_names(columns, values))
+        if found is None or names is None or batch.columns is None:
+            return found
+        return after_renames(found, names.names_now(batch.columns))
 
     def _projection(
         self,
@@ -654,14 +692,10 @@ class TableBatch:
         own = {*schemas.row_columns}
         columns = tuple(column for column in evolution.after if column[0] in own)
         if evolution.before is None or found is None:
-            found = of_former_names(wanted, columns, schemas.values)
+            found = RowFilter(wanted, former_names([column for column, _ in columns], schemas.values))
         if schemas.names is not None and batch.columns is not None:
-            now = schemas.names.of[0]
-            found = after_renames(found, {c.lower(): now[c.lower()] for c in batch.columns if c.lower() in now})
-        structures = [version.names for version in schemas.values if version.columns]
-        if schemas.last_known is not None:
-            structures.insert(0, frozenset(column.lower() for column in schemas.last_known))
-        require_filter(self.spark, name, found, columns, structures, is_new=schemas.last_known is None)
+            found = after_renames(found, schemas.names.names_now(batch.columns))
+        require_filter(self.spark, name, found, columns, schemas.structures, is_new=schemas.last_known is None)
         return found
 
     def _without_placing(self, going: Collection[str], renames: Renames) -> set[str]:
@@ -698,6 +732,13 @@ class TableBatch:
             raise SettingsError(
                 f"table {self.outcome.name} has a column {own[0]} in MySQL, which --history needs: exclude the topic "
                 f"with --topics"
+            )
+        others = {name.lower() for name in names} | {field.column for field in metadata}
+        others |= {DELETION[0], *(name for name, _ in VERSION_COLUMNS)}
+        if both := [name for name in self.settings.computed if name.lower() in others]:
+            raise SettingsError(
+                f"table {self.outcome.name} has another column {both[0]}: give the column of --compute another name, "
+                f"and use --restart {self.outcome.name} if the table exists"
             )
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[ColumnNames | None, str | None]:
@@ -738,7 +779,10 @@ class TableBatch:
             )
         metadata = tuple(dict.fromkeys((*batch.metadata, *(field.column for field in schemas.metadata))))
         layout = Layout.APPEND if is_log else self.settings.layout
-        batch = replace(batch, metadata=metadata, layout=layout, where=schemas.where, projection=schemas.projection)
+        batch = replace(
+            batch, metadata=metadata, layout=layout, where=schemas.where, projection=schemas.projection,
+            computed=schemas.computed,
+        )  # fmt: skip
         if not (columns := schemas.newest):
             return batch
         names = tuple(c.name for c in columns)
@@ -849,6 +893,7 @@ class _Step:
                 rows = matched.withColumn(OUT, F.expr(f"NOT {DELETED} AND NOT {MATCHES}")).drop(MATCHES)
             else:
                 rows = matched.withColumn(DELETED, F.expr(f"{DELETED} OR NOT {MATCHES}")).drop(MATCHES)
+        rows = with_computed(rows, self.schemas, no_row=DELETED)
         if self.creates:
             return self._create(rows.where(written(rows)).drop(DELETED, OUT))
         names = self.segment.key_names
@@ -865,8 +910,8 @@ class _Step:
         if not names:  # only TRUNCATEs
             rows = no_rows(self.batch.spark, self.schemas.evolution.after).withColumn(ENDS, F.lit(True))
             return table.add_versions(path, rows.withColumn(KNOWN, F.lit(0)), names, ends, self.commit)
-        own = {name for name, _ in VERSION_COLUMNS} | {field.column for field in self.schemas.metadata}
-        compared = tuple(column for column in self.schemas.evolution.after if column[0] not in own)
+        own = {*self.schemas.row_columns}
+        compared = tuple(column for column in self.schemas.evolution.after if column[0] in own)
         existing = None if self.creates else table.read(path)
         normalized = normalized_content(compared, self._inexact)
         with Versions(records, self.schemas, names, groups, self.emptied, existing, compared, normalized) as versions:
@@ -893,7 +938,8 @@ class _Step:
         changes = without_repetitions(keyless_changes(records, self.schemas, log=True))
         if (where := self.schemas.where) is not None:
             changes = matching_changes(changes, where, self.schemas.row_columns)
-        return self._replace_rows(None, changes.selectExpr(*with_metadata(self.schemas, "coalesce(after, before)")))
+        rows = changes.selectExpr(*with_metadata(self.schemas, "coalesce(after, before)"))
+        return self._replace_rows(None, with_computed(rows, self.schemas, no_row="__op = 't'"))
 
     def _apply_to_multiset(self, records: DataFrame, *, removes: bool) -> RowCounts:
         changes = without_repetitions(keyless_changes(records, self.schemas))
@@ -902,6 +948,8 @@ class _Step:
         if self.schemas.metadata:
             row = f"IF(after IS NULL, NULL, struct({', '.join(with_metadata(self.schemas, 'after'))}))"
             changes = changes.withColumn("after", F.expr(row))
+        for image in ("before", "after"):
+            changes = with_computed(changes, self.schemas, image)
         changes.persist()
         try:
             if not removes:

@@ -148,6 +148,20 @@ class ProjectionError(StateError):
         )
 
 
+class ComputedColumnsError(StateError):
+    """The computed columns of a table are others than those of this run."""
+
+    def __init__(self, table: str, stored: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+        was, is_now = (
+            " ".join(f"--compute {name}={sql}" for name, sql in one.items()) if one else "" for one in (stored, wanted)
+        )
+        super().__init__(
+            f"table {table} was built {f'with {was}' if was else 'without --compute'}, and this run is "
+            f"{f'with {is_now}' if is_now else 'without --compute'}. The table is as it was: run the command as "
+            f"before, choose another --output, or build the table again with --restart {table}"
+        )
+
+
 _LAYOUTS = {
     "rows": "without --append, --soft-delete and --history",
     "append": "with --append, or --keyless append for a table without a key",

@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from rowtide.spark_consumers.batch import TableBatch
 from rowtide.spark_consumers.columns.unavailable import unavailable_value
 from rowtide.spark_consumers.errors import (
+    ComputedColumnsError,
     EmptyPartitionError,
     LayoutError,
     ProjectionError,
@@ -54,6 +55,7 @@ from rowtide.spark_consumers.messages.records import connector_prefix
 from rowtide.spark_consumers.messages.registered import RegisteredSource, undecodable
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.partitioning import empty_text_column, require_supported
+from rowtide.spark_consumers.rows.computed import require_same_computed
 from rowtide.spark_consumers.rows.projection import require_same_columns
 from rowtide.spark_consumers.rows.row_filter import require_same_filter
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings
@@ -245,10 +247,10 @@ class TableJob:
 
     @property
     def is_another_table(self) -> bool:
-        """Whether the table was built with another layout, filter or columns, as far as its state shows."""
+        """Whether the table was built with another layout, filter or other columns, as far as its state shows."""
         try:
             require_same_rows(str(self.name), self.state.load().done, self.settings)
-        except (LayoutError, RowFilterError, ProjectionError):
+        except (LayoutError, RowFilterError, ProjectionError, ComputedColumnsError):
             return True
         return False
 
@@ -453,7 +455,7 @@ def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
     Raises:
         LayoutError: its rows have another layout.
         RowFilterError: its rows are those of another filter.
-        ProjectionError: its columns are others.
+        ProjectionError, ComputedColumnsError: its columns are others.
     """
     may_be_log = done.layout == Layout.APPEND and settings.keyless is Keyless.APPEND  # depends on the records' keys
     if done.layout not in (None, settings.layout) and not may_be_log:
@@ -462,6 +464,7 @@ def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
         return
     require_same_filter(table, done.where, settings.where)
     require_same_columns(table, done.projection, settings.columns)
+    require_same_computed(table, done.computed, settings.computed)
 
 
 def first_lines(error: Exception) -> str:

@@ -186,6 +186,7 @@ class Settings:
         cluster_by: the expressions by which new tables are clustered (Delta Lake) or sorted (Iceberg).
         where: SQL of the rows that tables have; ``None`` for all rows.
         columns: the columns of MySQL that tables have; none for all columns.
+        computed: SQL of the columns that tables have in addition to those of MySQL, by their names.
         rules: settings of single tables; the first one that matches applies.
     """
 
@@ -211,6 +212,7 @@ class Settings:
     cluster_by: Sequence[Expression] = ()
     where: str | None = None
     columns: Sequence[str] = ()
+    computed: Mapping[str, str] = field(default_factory=dict)
     rules: Sequence[TableRule] = ()
 
     def of(self, table: str) -> "Settings":

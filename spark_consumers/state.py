@@ -132,6 +132,10 @@ class ColumnNames:
     of: Sequence[Mapping[str, str]]
     newest: int
 
+    def names_now(self, columns: Sequence[str]) -> dict[str, str]:
+        """Return the names in the table of columns of the first structure, by their names in lower case."""
+        return {name.lower(): self.of[0][name.lower()] for name in columns if name.lower() in self.of[0]}
+
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
@@ -144,6 +148,20 @@ class RowFilter:
     """
 
     sql: str
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The columns that a table has in addition to those of MySQL.
+
+    Attributes:
+        expressions: Spark SQL by the name of the column.
+        names: the names that MySQL's columns have in the table, by those in lower case that expressions have for them,
+            if they differ.
+    """
+
+    expressions: Mapping[str, str]
     names: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -191,6 +209,7 @@ class Batch:
         shards: columns of the key that rows lack, as those by which ByLogicalTableRouter tells apart the tables whose
             records are in one topic.
         projection: which columns the table has; ``None`` for all.
+        computed: the columns that the table has in addition; ``None`` if there are none.
     """
 
     app_id: str
@@ -211,6 +230,7 @@ class Batch:
     where: RowFilter | None = None
     shards: tuple[str, ...] = ()
     projection: Projection | None = None
+    computed: Computed | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -265,6 +285,8 @@ class Batch:
             content["where"] = {"sql": self.where.sql, "names": dict(self.where.names)}
         if self.projection is not None:
             content["projection"] = {"given": [*self.projection.given], "current": [*self.projection.current]}
+        if self.computed is not None:
+            content["computed"] = {"sql": dict(self.computed.expressions), "names": dict(self.computed.names)}
         if self.metadata:
             content["metadata"] = list(self.metadata)
         if self.shards:
@@ -273,6 +295,8 @@ class Batch:
 
     @property
     def _version(self) -> int:
+        if self.computed is not None:
+            return 5
         if self.projection is not None:
             return 4
         return 3 if self.where else 1 if self.layout in (None, "rows") and self.table is None else 2
@@ -285,11 +309,11 @@ class Batch:
             ValueError, KeyError, TypeError: the text is not that of a batch.
         """
         content = json.loads(text)
-        if content["version"] not in (1, 2, 3, 4):
+        if content["version"] not in (1, 2, 3, 4, 5):
             raise ValueError(f"version {content['version']} was written by a newer rowtide")
         truncation = content.get("truncation")
         columns, types, names = content.get("columns"), content.get("types"), content.get("names")
-        where, projection = content.get("where"), content.get("projection")
+        where, projection, computed = (content.get(name) for name in ("where", "projection", "computed"))
         seen = content.get("seen", {})
         seen = {0: seen} if isinstance(seen, list) else seen
         return cls(
@@ -311,6 +335,7 @@ class Batch:
             where=where and RowFilter(where["sql"], dict(where["names"])),
             shards=tuple(content.get("shards", ())),
             projection=projection and Projection(tuple(projection["given"]), tuple(projection["current"])),
+            computed=computed and Computed(dict(computed["sql"]), dict(computed["names"])),
         )
 
 

@@ -151,6 +151,13 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     metavar="COLUMN,...",
     help="Which columns of MySQL tables have; all columns of the key must be among them. Repeatable.",
 )
+@click.option(
+    "--compute",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A column that tables have in addition, and its expression in Spark SQL on the columns of a row, such as "
+    "total_eur='total * 1.1'. It may use columns that --columns does not name. Repeatable.",
+)
 @click.option("--state", metavar="PATH", help="Directory of the consumed offsets.  [default: OUTPUT/_rowtide]")
 @click.option(
     "--keyless",
@@ -522,6 +529,7 @@ def _of_tables(options: Mapping[str, Any]) -> dict[str, Any]:
         "layout": _layout(options),
         "where": _where(options["where"]),
         "columns": _columns(options["columns"]),
+        "computed": _computed(options["compute"]),
         **_partitioning(options),
     }
 
@@ -554,6 +562,20 @@ def _columns(given: Sequence[str]) -> list[str]:
         return [name for text in given for name in _column_names(text)]
     except SettingsError as error:
         raise SettingsError(f"--columns: {error}") from error
+
+
+def _computed(given: Sequence[str]) -> dict[str, str]:
+    """Return the expressions of computed columns.
+
+    Raises:
+        SettingsError: a name or an expression is missing, or two columns have the same name.
+    """
+    found = {name.strip(): sql.strip() for name, sql in _pairs("--compute", given).items()}
+    if not all(name and sql for name, sql in found.items()):
+        raise SettingsError("--compute: a name or an expression is missing, as in total_eur='total * 1.1'")
+    if len({name.lower() for name in found}) < len(given):
+        raise SettingsError(f"--compute: two columns have the same name: {', '.join(given)}")
+    return found
 
 
 def _column_names(text: str) -> list[str]:

@@ -30,7 +30,7 @@ _EXAMPLE = "shop[.]orders"
 _TABLE_OPTIONS = frozenset({
     "append", "soft_delete", "history", "keyless", "metadata", "table_properties", "schema_change", "include_changes",
     "exclude_changes", "max_records", "partition_by", "cluster_by",
-    "where", "columns",
+    "where", "columns", "compute",
 })  # fmt: skip
 """The options that can be set for single tables."""
 

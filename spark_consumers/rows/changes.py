@@ -20,7 +20,7 @@ from rowtide.spark_consumers.messages.versions import KeyVersion, ValueVersion, 
 from rowtide.spark_consumers.rows.evolution import Evolution, Image, convert, row_expression
 from rowtide.spark_consumers.rows.multiset import RECORD_HASH
 from rowtide.spark_consumers.settings import DELETION, VERSION_COLUMNS
-from rowtide.spark_consumers.state import ColumnNames, Projection, RowFilter
+from rowtide.spark_consumers.state import ColumnNames, Computed, Projection, RowFilter
 
 DELETED = "_rowtide_deleted"
 """The column that marks rows to delete. Only their key has values."""
@@ -57,6 +57,7 @@ class BatchSchemas:
         history: whether all versions of rows stay.
         where: which rows the table has; ``None`` for all.
         projection: which columns of MySQL's table the table has; ``None`` for all.
+        computed: the columns that the table has in addition; ``None`` if there are none.
     """
 
     evolution: Evolution
@@ -70,6 +71,7 @@ class BatchSchemas:
     history: bool = False
     where: RowFilter | None = None
     projection: Projection | None = None
+    computed: Computed | None = None
 
     @property
     def row_columns(self) -> list[str]:
@@ -77,7 +79,24 @@ class BatchSchemas:
         own = {field.column for field in self.metadata}
         own |= {DELETION[0]} if self.soft else set()
         own |= {name for name, _ in VERSION_COLUMNS} if self.history else set()
+        own |= set() if self.computed is None else {*self.computed.expressions}
         return [name for name, _ in self.evolution.after if name not in own]
+
+    @property
+    def source_columns(self) -> list[str]:
+        """The columns of images of rows that rows of MySQL have."""
+        return [*self.row_columns, *(name for name, _ in self.evolution.hidden)]
+
+    @property
+    def structures(self) -> list[frozenset[str]]:
+        """The names of the columns, in lower case, of each structure of rows, oldest first."""
+        found = [version.names for version in self.values if version.columns]
+        return found if self.last_known is None else [frozenset(map(str.lower, self.last_known)), *found]
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are records with rows."""
+        return any(version.columns for version in self.values)
 
     @property
     def metadata_values(self) -> dict[str, str]:
@@ -203,7 +222,7 @@ def keyed_images(
         known: SQL of the number of the newest structure at the time of a record.
         tombstones: whether there are any.
     """
-    kind = f"array<struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.after)}>>"
+    kind = f"array<struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.images)}>>"
     parts = []
     for key in schemas.keys_of(key_names):
         mine, given = _with_key(records, key), _key_values(schemas, key)
@@ -267,7 +286,7 @@ def _deleted(records: DataFrame, schemas: BatchSchemas, key: KeyVersion) -> Data
     keys = _key_values(schemas, key)
     values = [
         f"{keys.get(name.lower()) or f'CAST(NULL AS {kind})'} AS {quote(name)}"
-        for name, kind in schemas.evolution.after
+        for name, kind in schemas.evolution.images
     ]
     return records.select("partition", "offset", "op", _key_fields(key)).selectExpr(*values, f"true AS {DELETED}")
 
@@ -308,7 +327,7 @@ def keyless_changes(records: DataFrame, schemas: BatchSchemas, *, log: bool = Fa
 
 def _no_changes(records: DataFrame, schemas: BatchSchemas) -> DataFrame:
     """Return an empty frame, for a batch of truncations only."""
-    row = f"struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.after)}>"
+    row = f"struct<{','.join(f'{quote(name)}:{kind}' for name, kind in schemas.evolution.images)}>"
     metadata = f"struct<{','.join(f'{field.column}:{field.type}' for field in schemas.metadata) or '_:int'}>"
     kinds = {"at": _AT, "op": "string", "ts_ms": "bigint", "metadata": metadata, "server_id": "bigint",
              "gtid": "string", "before": row, "after": row}  # fmt: skip
@@ -319,7 +338,7 @@ def with_metadata(schemas: BatchSchemas, image: str) -> list[str]:
     """Return SQL of the columns of a row: an image of :func:`keyless_changes` with the metadata of its record."""
     own = {field.column for field in schemas.metadata}
     return [
-        f"{'metadata' if name in own else image}.{quote(name)} AS {quote(name)}" for name, _ in schemas.evolution.after
+        f"{'metadata' if name in own else image}.{quote(name)} AS {quote(name)}" for name, _ in schemas.evolution.images
     ]
 
 

@@ -6,7 +6,7 @@ its default in every existing row, without a change event; the same applies here
 null in rows written later.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -31,6 +31,7 @@ class Evolution:
         fills: SQL of new values of existing rows, by column.
         notes: messages for the user.
         renames: the renames, made before all other changes.
+        hidden: columns that the table does not have, and images of rows have, because computed columns use them.
     """
 
     before: Columns | None
@@ -38,6 +39,26 @@ class Evolution:
     fills: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     renames: Renames = NO_RENAMES
+    hidden: Columns = ()
+
+    @property
+    def images(self) -> Columns:
+        """The columns of images of rows."""
+        return (*self.after, *self.hidden)
+
+    def with_columns(self, kinds: Mapping[str, str]) -> "Evolution":
+        """Return an evolution to these columns, with their types."""
+        return replace(self, after=tuple(kinds.items()))
+
+    def with_hidden(self, names: Collection[str]) -> "Evolution":
+        """Return an evolution whose table does not have some columns, named in lower case, which images have."""
+        hidden = tuple(column for column in self.after if column[0].lower() in names)
+        return replace(
+            self,
+            after=tuple(column for column in self.after if column not in hidden),
+            fills={name: value for name, value in self.fills.items() if name.lower() not in names},
+            hidden=hidden,
+        )
 
     @property
     def added(self) -> Columns:
@@ -191,7 +212,7 @@ def row_expression(
     following = [{column.name.lower(): column for column in version.columns} for version in versions[index:]]
     has_schema = versions[index].id is not None
     parts = []
-    for name, kind in evolution.after:
+    for name, kind in evolution.images:
         value = keys.get(name.lower()) or _column_value(following, name, kind, image, has_schema=has_schema)
         parts.append(f"{literal(name)}, {value}")
     return f"named_struct({', '.join(parts)})"

@@ -21,6 +21,7 @@ from rowtide.spark_consumers.columns.spark_types import literal, quote
 from rowtide.spark_consumers.messages.records import RecordGroup
 from rowtide.spark_consumers.messages.versions import ValueVersion
 from rowtide.spark_consumers.rows.changes import PLACE, BatchSchemas, keyed_images
+from rowtide.spark_consumers.rows.computed import with_computed
 from rowtide.spark_consumers.rows.evolution import Columns
 from rowtide.spark_consumers.rows.multiset import CONTENT, RECORD_HASH
 from rowtide.spark_consumers.rows.row_filter import MATCHES, with_match
@@ -271,6 +272,7 @@ class Versions:
         )
         row = f"get(rows, IF(next IS NULL, {self._last}, greatest(next.known, index)) - index)"
         versions = changes.where(_ROW_OPERATIONS).selectExpr("place", "next", f"{row} AS row")
+        versions = with_computed(versions, self._schemas, "row")
         values = {**_place("place", begin=True), **_place("next", begin=False)}
         new = versions.selectExpr(
             *(f"{values[name] if name in _OWN else f'row.{quote(name)}'} AS {quote(name)}" for name in self._names),

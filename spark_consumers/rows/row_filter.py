@@ -6,7 +6,7 @@ is renamed later keeps that name in the filter. So a filter means the same colum
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,10 +16,11 @@ from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import RowFilterError, SettingsError
 from rowtide.spark_consumers.messages.versions import ValueVersion
 from rowtide.spark_consumers.rows.evolution import Columns
-from rowtide.spark_consumers.state import RowFilter
+from rowtide.spark_consumers.state import Computed, RowFilter
 
 MATCHES = "_rowtide_matches"
 """The column that says whether a row matches."""
+_Named = TypeVar("_Named", RowFilter, Computed)
 _NOT_OF_A_ROW = ("Current", "Now", "LocalTimestamp")
 """How the names of Spark's expressions begin whose value depends on the time, the session or the user."""
 
@@ -35,8 +36,8 @@ def require_same_filter(table: str, found: RowFilter | None, wanted: str | None)
         raise RowFilterError(table, stored, wanted)
 
 
-def after_renames(found: RowFilter, names: Mapping[str, str]) -> RowFilter:
-    """Return a filter after columns of the table were renamed.
+def after_renames(found: _Named, names: Mapping[str, str]) -> _Named:
+    """Return a filter, or computed columns, after columns of the table were renamed.
 
     Args:
         found: the filter before.
@@ -48,18 +49,23 @@ def after_renames(found: RowFilter, names: Mapping[str, str]) -> RowFilter:
     return replace(found, names={**new, **kept})
 
 
-def of_former_names(sql: str, columns: Columns, values: Sequence[ValueVersion]) -> RowFilter:
-    """Return the filter of a new table, which may use names that columns had in older records of its first batch."""
-    taken = {name.lower() for name, _ in columns}
+def former_names(columns: Collection[str], values: Sequence[ValueVersion]) -> dict[str, str]:
+    """Return the names that the columns of a new table had in older records of its first batch.
+
+    Args:
+        columns: the names that they have now.
+        values: the schemas of rows.
+    """
+    taken = {name.lower() for name in columns}
     former: dict[str, str] = {}
     for column in (column for version in values for column in version.columns):
         if column.field.lower() not in taken and column.field.lower() != column.name.lower():
             former.setdefault(column.field.lower(), column.name)
-    return RowFilter(sql, former)
+    return former
 
 
-def names_in_filter(columns: Sequence[str], found: RowFilter) -> list[str]:
-    """Return the names by which a filter knows the columns of a table. Each is there once."""
+def names_in_filter(columns: Sequence[str], found: RowFilter | Computed) -> list[str]:
+    """Return the names by which a filter, or a computed column, knows the columns of a table. Each is there once."""
     given = {current.lower(): name for name, current in found.names.items()}
     taken = {name.lower() for name in found.names}
     return [
@@ -119,15 +125,39 @@ def require_filter(
     *,
     is_new: bool,
 ) -> None:
-    """Require that a filter depends on a row alone, and that all rows have its columns.
+    """Require that a filter can be used: see :func:`require_expression`."""
+    require_expression(
+        spark, table, "--where ", found.sql, found, columns, structures, is_condition=True, is_new=is_new
+    )
+
+
+def require_expression(
+    spark: SparkSession,
+    table: str,
+    option: str,
+    sql: str,
+    found: RowFilter | Computed,
+    columns: Columns,
+    structures: Sequence[Collection[str]],
+    *,
+    is_condition: bool,
+    is_new: bool,
+) -> str:
+    """Require that an expression depends on a row alone, and that all rows have its columns.
 
     Args:
         spark: a session.
         table: its name, for errors.
-        found: the filter.
-        columns: of MySQL's table in the table.
+        option: the option that has it, for errors.
+        sql: the expression.
+        found: has the names of columns in it.
+        columns: of MySQL's table that it may use.
         structures: the names of the columns, in lower case, of each structure of rows, oldest first.
+        is_condition: whether it is true or false.
         is_new: whether the table has no rows yet. Before its first columns are added, older rows get their defaults.
+
+    Returns:
+        Its type.
 
     Raises:
         SettingsError: it does not, or they have not.
@@ -137,37 +167,52 @@ def require_filter(
         *(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, (_, kind) in zip(names, columns, strict=True))
     )
     try:
-        filtered: Any = empty.where(F.expr(found.sql))
+        value = F.expr(sql)
+        filtered: Any = empty.where(value if is_condition else value.isNull())
+        kind = str(empty.select(value).schema.fields[0].dataType.simpleString())
     except PySparkException as error:
-        text = " ".join(str(error).split())[:400]
-        raise SettingsError(
-            f"table {table}: --where {found.sql} cannot be used: {text}. It is a condition in Spark SQL on the columns "
-            f"{', '.join(names)}"
-        ) from error
+        raise unusable(table, option, sql, error, names, is_condition=is_condition) from error
     analyzed = filtered._jdf.queryExecution().analyzed()  # noqa: SLF001
     condition = analyzed.condition()
-    leaves = {leaf.getClass().getSimpleName() for leaf in _elements(condition.collectLeaves())}
+    leaves = {leaf.getClass().getSimpleName() for leaf in elements(condition.collectLeaves())}
     if (
         not analyzed.subqueries().isEmpty()
         or not condition.deterministic()
         or any(leaf.startswith(_NOT_OF_A_ROW) for leaf in leaves)
     ):
         raise SettingsError(
-            f"table {table}: --where {found.sql} must depend on the row alone: remove subqueries, and functions such "
+            f"table {table}: {option}{sql} must depend on the row alone: remove subqueries, and functions such "
             f"as current_date() and rand()"
         )
     current = {seen.lower(): name for seen, (name, _) in zip(names, columns, strict=True)}
-    used = {current[column.name().lower()].lower() for column in _elements(condition.references().toSeq())}
+    used = {current[column.name().lower()].lower() for column in elements(condition.references().toSeq())}
     for name in sorted(used):
         there = [name in structure for structure in structures]
         first = there.index(True) if is_new and True in there else 0
         if not all(there[first:]):
-            raise SettingsError(
-                f"table {table}: column {name}, which --where {found.sql} uses, was dropped in MySQL, or is not in all "
-                f"records. The table is as it was: build it again with another filter (--restart {table})"
-            )
+            raise lost(table, option, sql, name, is_condition=is_condition)
+    return kind
 
 
-def _elements(sequence: Any) -> Iterator[Any]:
+def lost(table: str, option: str, sql: str, column: str, *, is_condition: bool = False) -> SettingsError:
+    """Return the error for a column of an expression that not all rows have."""
+    return SettingsError(
+        f"table {table}: column {column}, which {option}{sql} uses, was dropped in MySQL, or is not in all records. "
+        f"The table is as it was: build it again with another {'filter' if is_condition else 'expression'} "
+        f"(--restart {table})"
+    )
+
+
+def unusable(
+    table: str, option: str, sql: str, error: Exception, names: Sequence[str] = (), *, is_condition: bool = False
+) -> SettingsError:
+    """Return the error for an expression that Spark refuses."""
+    text = " ".join(str(error).split())[:400]
+    what = "a condition" if is_condition else "an expression"
+    columns = f" on the columns {', '.join(names)}" if names else ""
+    return SettingsError(f"table {table}: {option}{sql} cannot be used: {text}. It is {what} in Spark SQL{columns}")
+
+
+def elements(sequence: Any) -> Iterator[Any]:
     """Yield the elements of a sequence of Scala."""
     return (sequence.apply(number) for number in range(sequence.size()))

@@ -119,7 +119,7 @@ def options(file: Path | None = None, **given: object) -> dict[str, object]:
         "output": "/nowhere", "state": None, "table_format": "delta", "keyless": "apply", "max_records": None,
         "numeric_decimals": False, "schemas": None, "unavailable_placeholder": None, "parallel": 2,
         "claim_checks": None, "catalog": None, "table_properties": (), "metadata": (),
-        "partition_by": (), "cluster_by": (), "where": None, "columns": (),
+        "partition_by": (), "cluster_by": (), "where": None, "columns": (), "compute": (),
         "append": False, "soft_delete": False, "history": False, "job": None,
         "schema_change": "evolve", "include_changes": (), "exclude_changes": (),
     }  # fmt: skip

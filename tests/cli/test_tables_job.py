@@ -47,6 +47,7 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
         cluster-by: day
         where: region = 'eu'
         columns: [id, "region, day"]
+        compute: {{total: "a = b, 1", n: 1}}
         format: iceberg
         catalog: lake
         table-property: {{write.merge.mode: copy-on-write, format-version: 2}}
@@ -90,7 +91,7 @@ def test_a_file_can_say_what_the_options_say(tmp_path: Path) -> None:
     arguments = [
         "--bootstrap-servers", "h:1,h:2", "--topic-prefix", "007", "--topics", "p[.].*", "--output", "/out",
         "--partition-by", "bucket(4, id)", "--cluster-by", "day", "--where", "region = 'eu'", "--columns", "id",
-        "--columns", "region, day", "--state",
+        "--columns", "region, day", "--compute", "total=a = b, 1", "--compute", "n=1", "--state",
         "/state", "--format", "iceberg", "--catalog", "lake", "--table-property", "write.merge.mode=copy-on-write",
         "--table-property", "format-version=2", "--keyless", "append", "--soft-delete", "--metadata",
         "op", "--metadata", "pos,gtid", "--schema-change", "lenient", "--include-changes", "column",
@@ -130,6 +131,7 @@ tables:
   soft-delete: false
   where: "level > 3 "
   columns: [id, "level, text"]
+  compute: {{n: length(text)}}
 """,
     )
     orders, others, all_ = given.of("shop.orders"), given.of("shop.orders_2"), given.of("shops.orders")
@@ -142,6 +144,7 @@ tables:
     assert all_ is given
     assert [one.where for one in (all_, given.of("log"))] == [None, "level > 3"]
     assert [one.columns for one in (all_, given.of("log"))] == [[], ["id", "level", "text"]]
+    assert [one.computed for one in (all_, given.of("log"))] == [{}, {"n": "length(text)"}]
     assert [given.table(f"p.shop.{name}").path for name in ("orders", "x")] == ["shop/orders", "lake/x"]
 
 
@@ -217,6 +220,14 @@ tables:
             "line 5: --cluster-by days(`a`): Delta Lake has",
         ),
         (f"{NEEDED}columns: [id, '']", "line 4: columns: the name of a column is missing"),
+        (
+            f"{NEEDED}tables:\n- table: a\n  compute: {{A: 1, a: 2}}",
+            "line 5: --compute: two columns have the same",
+        ),
+        (
+            f"{NEEDED}compute: {{a: ' '}}",
+            "--compute: a name or an expression is missing, as in total_eur='total",
+        ),
         (f"{NEEDED}where: ' '", "line 4: where: a condition in Spark SQL is missing, such as region = 'eu'"),
     ],
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from rowtide.spark_consumers.errors import LayoutError, ProjectionError, RowFilterError
+from rowtide.spark_consumers.errors import ComputedColumnsError, LayoutError, ProjectionError, RowFilterError
 from rowtide.spark_consumers.job import require_same_rows
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings
-from rowtide.spark_consumers.state import Batch, Projection, RowFilter
+from rowtide.spark_consumers.state import Batch, Computed, Projection, RowFilter
 
 EU = RowFilter("region = 'eu'")
 
@@ -29,6 +29,9 @@ EU = RowFilter("region = 'eu'")
         ({"columns": ("id",)}, {"layout": Layout.APPEND}, None),
         ({"layout": "rows"}, {"columns": ["id"]}, ProjectionError),
         ({"layout": "rows", "projection": Projection(("id", "a"), ("id", "b"))}, {"columns": ["A", "id"]}, None),
+        ({"layout": "rows"}, {"computed": {"b": "a + 1"}}, ComputedColumnsError),
+        ({"layout": "rows", "computed": Computed({"b": "a + 1"}, {"a": "c"})}, {}, ComputedColumnsError),
+        ({"layout": "rows", "computed": Computed({"b": "a + 1"}, {"a": "c"})}, {"computed": {"b": "a + 1"}}, None),
         ({}, {"where": "a > 1", "layout": Layout.APPEND}, None),
     ],
 )

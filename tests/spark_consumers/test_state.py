@@ -13,6 +13,7 @@ from rowtide.spark_consumers.state import (
     Batch,
     ColumnNames,
     Commit,
+    Computed,
     Projection,
     RowFilter,
     StateStore,
@@ -36,6 +37,7 @@ _BATCHES = st.builds(
     where=st.none() | st.builds(RowFilter, st.text(), st.dictionaries(st.text(), st.text())),
     projection=st.none()
     | st.builds(Projection, st.lists(st.text()).map(tuple), st.lists(st.none() | st.text()).map(tuple)),
+    computed=st.none() | st.builds(Computed, *[st.dictionaries(st.text(), st.text())] * 2),
     names=st.none() | st.builds(ColumnNames, st.lists(st.dictionaries(st.text(), st.text())), st.integers(0)),
 )
 
@@ -159,5 +161,7 @@ def test_older_releases_refuse_the_state_of_a_table_whose_rows_they_do_not_know(
     plain = Batch("a", 1, metadata=("__op",), layout="rows")
     soft, some = replace(plain, layout="soft-delete"), replace(plain, where=RowFilter("a > 1", {"a": "b"}))
     few = replace(some, projection=Projection(("id", "a"), ("id", None)))
-    assert [json.loads(batch.to_json())["version"] for batch in (Batch("a"), plain, soft, some, few)] == [1, 1, 2, 3, 4]
-    assert [Batch.from_json(batch.to_json()) for batch in (plain, soft, some, few)] == [plain, soft, some, few]
+    more = replace(few, computed=Computed({"b": "a + 1"}, {"a": "x"}))
+    batches = [Batch("a"), plain, soft, some, few, more]
+    assert [json.loads(batch.to_json())["version"] for batch in batches] == [1, 1, 2, 3, 4, 5]
+    assert [Batch.from_json(batch.to_json()) for batch in batches] == batches
