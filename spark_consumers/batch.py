@@ -1,5 +1,6 @@
 """Applies one batch of records to one table."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -64,7 +65,7 @@ from rowtide.spark_consumers.rows.computed import (
     with_computed,
     with_computed_columns,
 )
-from rowtide.spark_consumers.rows.evolution import Evolution, evolve, with_fills_where
+from rowtide.spark_consumers.rows.evolution import Columns, Evolution, evolve, with_fills_where
 from rowtide.spark_consumers.rows.history import (
     ENDS,
     KNOWN,
@@ -399,7 +400,7 @@ class TableBatch:
 
     def _mark_all(self, schemas: BatchSchemas, commit: Commit) -> RowCounts:
         """Mark all rows as deleted, in one step."""
-        marked = self.table.read(self.path).withColumn(DELETION[0], F.lit(True))
+        marked = self.rows().withColumn(DELETION[0], F.lit(True))
         columns = [quote(name) for name, _ in schemas.evolution.after]
         counts = self.table.replace_rows(self.path, None, marked.select(*columns), replace=True, commit=commit)
         return RowCounts(deleted=counts.inserted)
@@ -415,24 +416,38 @@ class TableBatch:
             LayoutError: they have another layout.
         """
         evolution = schemas.evolution
-        if evolution.before is None:
+        if self._is_first(evolution.before, batch):
             if evolution.after:
                 batch = replace(
                     batch, layout=wanted, where=schemas.where, projection=schemas.projection, computed=schemas.computed
                 )
                 self.amend(batch)
             return batch
-        is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before)
+        is_log = batch.layout is None and set(CHANGE_COLUMNS) <= set(evolution.before or ())
         stored = batch.layout or (Layout.APPEND if is_log else Layout.ROWS)
         if stored != wanted:
             raise LayoutError(str(self.outcome.name), stored, wanted)
         return batch
 
+    def _is_first(self, before: Columns | None, batch: Batch) -> bool:
+        """Return whether the table, which may have the rows of other topics, has none of this one.
+
+        Args:
+            before: the table's columns; ``None`` if it does not exist.
+            batch: the planned batch.
+        """
+        return before is None or (self.settings.shard is not None and batch.layout is None)
+
+    def rows(self) -> DataFrame:
+        """Return the rows of this topic in the table."""
+        rows, shard = self.table.read(self.path), self.settings.shard
+        return rows if shard is None else rows.where(shard.rows())
+
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""
         keys, values = schemas.keys.values(), schemas.values
         found = key_without_values(keys, values, schemas.last_known)
-        if found and schemas.evolution.before is not None and self.table.read(self.path).isEmpty():
+        if found and schemas.evolution.before is not None and self.rows().isEmpty():
             found = key_without_values(keys, values, None)  # only rows of this batch can be older
         if found is None:
             return
@@ -544,9 +559,12 @@ class TableBatch:
             if self.settings.keyless is Keyless.APPEND:
                 raise KeylessError(str(self.outcome.name), "only a part of its records has a key (--keyless append)")
         changes = metadata_fields(CHANGE_FIELDS) if is_log else ()
+        shard = self.settings.shard
         metadata = metadata_fields(field.name for field in (*changes, *self.settings.metadata))
+        metadata = metadata if shard is None else (*metadata, shard.field)
         self._refuse_taken(metadata, keys.values(), values)
         before, name = self.table.columns(self.path), str(self.outcome.name)
+        is_first = self._is_first(before, batch)
         is_known = before is not None or bool(keys or values)
         extra = tuple((field.column, field.type) for field in metadata) if is_known else ()
         extra = (DELETION, *extra) if is_known and is_soft else extra
@@ -566,8 +584,8 @@ class TableBatch:
                 kept = [(i, new) for i, column in enumerate(last) if (new := names.of[0].get(column.lower()))]
                 last, types = tuple(new for _, new in kept), types and tuple(types[i] for i, _ in kept)
                 renames = table_renames([column for column, _ in before or ()], names.of[0])
-        computed = self._computed(values, names, batch, is_new=before is None)
-        projection, hidden = self._projection(keys.values(), values, names, batch, is_new=before is None), set[str]()
+        computed = self._computed(values, names, batch, is_new=is_first)
+        projection, hidden = self._projection(keys.values(), values, names, batch, is_new=is_first), set[str]()
         if projection is not None:
             used = {} if computed is None else used_columns(self.spark, name, computed)
             hidden = {column for found in used.values() for column in found if not projection.has(column)}
@@ -620,8 +638,10 @@ class TableBatch:
             )
         if before is None and evolution.after:
             require_columns(name, layout, [column for column, _ in evolution.after])
-        if is_history:  # what has ended is not changed any more
-            evolution = with_fills_where(evolution, CURRENT)
+        changed = [CURRENT] if is_history else []  # what has ended is not changed any more
+        changed += [] if shard is None else [shard.rows()]
+        if changed:
+            evolution = with_fills_where(evolution, " AND ".join(changed))
         if projection is not None and (gone := {*gone} - going):
             note = (
                 f"{name}: {', '.join(sorted(gone))} of --columns was dropped, or has a new name that the schema "
@@ -685,13 +705,14 @@ class TableBatch:
         """
         name, evolution, wanted = str(self.outcome.name), schemas.evolution, self.settings.where
         found = batch.where
-        if evolution.before is not None:
+        is_first = self._is_first(evolution.before, batch)
+        if not is_first:
             require_same_filter(name, found, wanted)
         if wanted is None or not evolution.after:
             return found
         own = {*schemas.row_columns}
         columns = tuple(column for column in evolution.after if column[0] in own)
-        if evolution.before is None or found is None:
+        if is_first or found is None:
             found = RowFilter(wanted, former_names([column for column, _ in columns], schemas.values))
         if schemas.names is not None and batch.columns is not None:
             found = after_renames(found, schemas.names.names_now(batch.columns))
@@ -720,6 +741,8 @@ class TableBatch:
                 "which a log of changes needs (--append, --keyless append): use neither"
                 if field.name in CHANGE_FIELDS and field not in self.settings.metadata
                 else "which is also the metadata column: remove it from --metadata"
+                if field in self.settings.metadata
+                else "which is also the shard-column of --job: choose another one"
             )
             raise SettingsError(f"table {self.outcome.name} has a column {field.column} in MySQL, {way_out}")
         if self.settings.keeps_deleted and DELETION[0] in {name.lower() for name in names}:
@@ -733,12 +756,14 @@ class TableBatch:
                 f"table {self.outcome.name} has a column {own[0]} in MySQL, which --history needs: exclude the topic "
                 f"with --topics"
             )
-        others = {name.lower() for name in names} | {field.column for field in metadata}
-        others |= {DELETION[0], *(name for name, _ in VERSION_COLUMNS)}
-        if both := [name for name in self.settings.computed if name.lower() in others]:
+        computed = self.settings.computed
+        own = [*computed, *(field.column for field in metadata), DELETION[0], *(name for name, _ in VERSION_COLUMNS)]
+        known = {name.lower() for name in names}
+        found = Counter(map(str.lower, own))
+        if both := [name for name in own if found[name.lower()] > 1 or (name in computed and name.lower() in known)]:
             raise SettingsError(
-                f"table {self.outcome.name} has another column {both[0]}: give the column of --compute another name, "
-                f"and use --restart {self.outcome.name} if the table exists"
+                f"table {self.outcome.name} has another column {both[0]}: choose another name in --compute, or another "
+                f"shard-column in --job, and use --restart {self.outcome.name} if the table exists"
             )
 
     def _names(self, values: Sequence[ValueVersion], batch: Batch) -> tuple[ColumnNames | None, str | None]:
@@ -912,7 +937,7 @@ class _Step:
             return table.add_versions(path, rows.withColumn(KNOWN, F.lit(0)), names, ends, self.commit)
         own = {*self.schemas.row_columns}
         compared = tuple(column for column in self.schemas.evolution.after if column[0] in own)
-        existing = None if self.creates else table.read(path)
+        existing = None if self.creates else self.batch.rows()
         normalized = normalized_content(compared, self._inexact)
         with Versions(records, self.schemas, names, groups, self.emptied, existing, compared, normalized) as versions:
             self._require_order(versions.unordered())
@@ -977,7 +1002,7 @@ class _Step:
 
     def _content(self) -> DataFrame:
         names = [F.col(quote(name)) for name, _ in self.schemas.evolution.after]
-        return self.batch.table.read(self.batch.path).select(F.struct(*names).alias(CONTENT))
+        return self.batch.rows().select(F.struct(*names).alias(CONTENT))
 
     def _normalized(self) -> str:
         values, columns = self.schemas.values, self.schemas.evolution.after

@@ -10,8 +10,10 @@ for outcome in update_tables(spark, source, settings):
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from threading import Lock
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -36,7 +38,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread, fit_session, is_small
 from rowtide.spark_consumers.jvm.turns import turn
 from rowtide.spark_consumers.kafka.claim_checks import ClaimCheckSource
-from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_topics
+from rowtide.spark_consumers.kafka.naming import TableName, check_directories, join, table_topics, turn_path
 from rowtide.spark_consumers.kafka.offsets import (
     LastRecord,
     Range,
@@ -68,6 +70,8 @@ Progress = Callable[[TableName, int, int], None]
 _SAMPLE = 10
 """Offsets at either end of a partition; some of them are transaction markers instead of records."""
 _SAMPLED_PARTITIONS = 8
+_SHARED: dict[str, Lock] = {}
+"""The locks of tables that have the rows of several topics, whose jobs take turns."""
 
 
 def update_tables(
@@ -157,6 +161,10 @@ class TopicSelection:
             raise SettingsError("--table-property: Parquet tables have no properties")
         for one in (settings, *(replace(settings, **rule.fields) for rule in settings.rules)):
             require_supported(one.format, one.partition_by, one.cluster_by)
+        if settings.format == "parquet" and any(rule.shard_column is not None for rule in settings.rules):
+            raise SettingsError(
+                "shard-column: a table in Parquet has the rows of one topic; use --format delta or iceberg"
+            )
         self.pattern = topics if topics is not None else table_topics(settings.prefix or "")
         try:
             compile_java(self.pattern)
@@ -194,13 +202,14 @@ class TopicSelection:
         names = [self._settings.table(topic) for topic in topics]
         places: dict[tuple[str, str], TableName] = {}
         for name in names:
-            if (other := places.setdefault(name.place, name)) is not name:
+            if (other := places.setdefault(name.place, name)) is not name and not self._settings.share(name, other):
                 raise SettingsError(
                     f"topics {other.topic} and {name.topic} would both be table {name.path}: give them different names "
-                    f"(into), or exclude one with --topics"
+                    f"(into), name a shard-column for both in one element of tables in --job, or exclude one with "
+                    f"--topics"
                 )
         if self._settings.catalog is None:
-            check_directories(names, self._settings.output, self._settings.state)
+            check_directories([*places.values()], self._settings.output, self._settings.state)
         bounds, ids = self._source.bounds(topics), self._source.topic_ids(topics)
         return [
             TableJob(
@@ -269,7 +278,7 @@ class TableJob:
         outcome = Outcome(self.name)
         started = time.monotonic()
         try:
-            with self.state.lock(), turn(HadoopFiles(self.spark), self.state.turn):
+            with self._turn():
                 self._run(outcome, progress)
         except TablesError as error:
             outcome.error = str(error)
@@ -302,9 +311,34 @@ class TableJob:
 
     def restart(self) -> None:
         """Delete the table and its offsets: the next run builds it from the first offset of the topic."""
-        with self.state.lock(), turn(HadoopFiles(self.spark), self.state.turn):
+        with self._turn():
             self.state.reset()
-            self._table(self.spark).delete(self.path)
+            table, shard = self._table(self.spark), self.settings.shard
+            if shard is None or not self._others():
+                table.delete(self.path)
+            elif table.exists(self.path):
+                self.state.begin_again()  # the table keeps the commits of this topic
+                table.delete_rows(self.path, shard.rows())
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Exclude other runs and processes, and the jobs of other topics whose rows the table has."""
+        is_shared = self.settings.shard is not None
+        path = turn_path(self.settings.state, self.name, is_shared=is_shared)
+        with (
+            self.state.lock(),
+            _SHARED.setdefault(path, Lock()) if is_shared else nullcontext(),
+            turn(HadoopFiles(self.spark), path),
+        ):
+            yield
+
+    def _others(self) -> list[Batch]:
+        """Return the last batches of the other topics whose rows the table has."""
+        if self.settings.shard is None:
+            return []
+        stored = shared_states(HadoopFiles(self.spark), self.settings, self.name).items()
+        batches = [one.planned or one.done for topic, one in stored if topic != self.name.topic]
+        return [batch for batch in batches if batch.layout is not None]
 
     def _table(self, session: SparkSession) -> TableFormat:
         return FORMATS[self.settings.format](session, self.settings)
@@ -314,6 +348,8 @@ class TableJob:
         target = None if self.name.target is None else self.name.path
         for batch in filter(None, (stored.done, stored.planned)):
             require_topic(self.name.topic, batch.topic_id, self.topic_id)
+            if batch.number:
+                self._require_shard_column(batch)
             if batch.number and batch.table != target:
                 raise StateError(
                     f"table {self.name} was built as {batch.table or self.name}, and this run names it "
@@ -350,7 +386,7 @@ class TableJob:
         while ranges := self._new_ranges(bounds, done.offsets):
             progress(self.name, applied, left)
             cut = [partition for partition, (_, end) in ranges.items() if end < bounds[partition][1]]
-            planned = replace(done, table=target).next(
+            planned = replace(done, table=target, shard_column=self._shard_column).next(
                 level(partial(self.source.read, session, self.name.topic), ranges, cut)
             )
             self.state.plan(planned)
@@ -427,12 +463,15 @@ class TableJob:
 
     def _check(self, stored: StoredState, table: TableFormat) -> None:
         exists = table.exists(self.path)
-        if exists and stored.is_new and stored.planned is None:
+        is_first = stored.is_new and stored.planned is None
+        if exists and is_first and self._is_shared_by_others(table):
+            return
+        if exists and is_first:
             raise StateError(
                 f"table {self.name} exists at {self.path}, but {self.settings.state} holds no offsets for it: "
                 f"give the --state it was built with, or build it again with --restart {self.name}"
             )
-        if not exists and stored.is_new and stored.planned is None and table.has_files(self.path):
+        if not exists and is_first and table.has_files(self.path):
             raise StateError(
                 f"table {self.name}: {self.path} has files, but is not a table in the format {self.settings.format}: "
                 f"give the --format it was built with, remove the files, or choose another --output"
@@ -442,6 +481,51 @@ class TableJob:
                 f"table {self.name} is missing from {self.path}, but {self.settings.state} holds offsets for it: "
                 f"restore it, or build it again with --restart {self.name}"
             )
+
+    def _is_shared_by_others(self, table: TableFormat) -> bool:
+        """Return whether the table has the rows of other topics, and none of this one.
+
+        Raises:
+            LayoutError, RowFilterError, ProjectionError, ComputedColumnsError, StateError: this run writes other rows.
+        """
+        others, shard = self._others(), self.settings.shard
+        for other in others:
+            self._require_shard_column(other)
+            require_same_rows(str(self.name), other, self.settings)
+        return bool(others) and shard is not None and table.read(self.path).where(shard.rows()).isEmpty()
+
+    @property
+    def _shard_column(self) -> str | None:
+        return None if self.settings.shard is None else self.settings.shard.column
+
+    def _require_shard_column(self, batch: Batch) -> None:
+        """Require that the rows of a batch name their table in MySQL as this run does.
+
+        Raises:
+            StateError: they do not.
+        """
+        if batch.shard_column != self._shard_column:
+            was, is_now = (
+                "without shard-column" if column is None else f"with shard-column {column}"
+                for column in (batch.shard_column, self._shard_column)
+            )
+            raise StateError(
+                f"table {self.name} was built {was}, and this run is {is_now}: set it in --job as before, or build the "
+                f"table again with --restart for each of its shards"
+            )
+
+
+def shared_states(files: HadoopFiles, settings: Settings, name: TableName) -> dict[str, StoredState]:
+    """Return the stored offsets, by topic, of all topics whose rows a table has.
+
+    Args:
+        files: the file system.
+        settings: of the run.
+        name: of one of the topics.
+    """
+    stored = [topic for topic in files.names(settings.state) if "~" not in topic]  # no topic has one
+    shared = [topic for topic in stored if topic == name.topic or settings.share(settings.table(topic), name)]
+    return {topic: StateStore(files, join(settings.state, topic)).load() for topic in shared}
 
 
 def require_same_rows(table: str, done: Batch, settings: Settings) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from rowtide.spark_consumers.columns.metadata import CHANGE_FIELDS, MetadataField, metadata_fields
+from rowtide.spark_consumers.columns.spark_types import literal, quote
 from rowtide.spark_consumers.columns.unavailable import DEFAULT_PLACEHOLDER
 from rowtide.spark_consumers.kafka.naming import TableName, table_name
 from rowtide.spark_consumers.partitioning import Expression
@@ -129,6 +130,28 @@ VERSION_COLUMNS = (*BEGIN_COLUMNS, *END_COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
+class Shard:
+    """The rows of one of several tables of MySQL that are one table.
+
+    Attributes:
+        column: the column that names the table of MySQL.
+        value: the name of this one, ``database.table``.
+    """
+
+    column: str
+    value: str
+
+    def rows(self, table: str = "") -> str:
+        """Return SQL of whether a row is one of them; ``table`` is the name of the table in the query."""
+        return f"{table and f'{table}.'}{quote(self.column)} = {literal(self.value)}"
+
+    @property
+    def field(self) -> MetadataField:
+        """The column as a constant field of records."""
+        return MetadataField(self.column, "string", (), literal(self.value), self.column)
+
+
+@dataclass(frozen=True, slots=True)
 class TableRule:
     """Settings of the tables whose names match a pattern.
 
@@ -137,11 +160,14 @@ class TableRule:
         fields: the fields of :class:`Settings` that these tables override.
         into: a Java replacement for the name, ``database.table``, which gives the name in the output; ``None`` keeps
             it.
+        shard_column: the column that tells apart the rows of tables that get the same name in the output; ``None`` if
+            none do.
     """
 
     pattern: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     into: str | None = None
+    shard_column: str | None = None
 
     def matches(self, table: str) -> bool:
         """Return whether a table has these settings."""
@@ -187,6 +213,7 @@ class Settings:
         where: SQL of the rows that tables have; ``None`` for all rows.
         columns: the columns of MySQL that tables have; none for all columns.
         computed: SQL of the columns that tables have in addition to those of MySQL, by their names.
+        shard: the rows of a table that several tables of MySQL share; ``None`` if it has all rows.
         rules: settings of single tables; the first one that matches applies.
     """
 
@@ -213,12 +240,21 @@ class Settings:
     where: str | None = None
     columns: Sequence[str] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
+    shard: Shard | None = None
     rules: Sequence[TableRule] = ()
 
     def of(self, table: str) -> "Settings":
         """Return the settings of a table, by its name ``database.table``."""
         found = self._rule(table)
-        return self if found is None else replace(self, **found.fields)
+        if found is None:
+            return self
+        own = replace(self, **found.fields)
+        if found.shard_column is None:
+            return own
+        # Another table of MySQL may still have, or already have, the column under the other name.
+        kept = (ChangeKind.RENAME_COLUMN, ChangeKind.DROP_COLUMN)
+        changes = replace(own.changes, exclude=(*own.changes.exclude, *kept))
+        return replace(own, shard=Shard(found.shard_column, table), changes=changes)
 
     def table(self, topic: str) -> TableName:
         """Return the table of a topic.
@@ -229,6 +265,16 @@ class Settings:
         name = table_name(topic, self.prefix)
         found = self._rule(str(name))
         return name if found is None else found.place(name)
+
+    def share(self, name: TableName, other: TableName) -> bool:
+        """Return whether two topics have rows of the same table."""
+        rule = self._rule(str(name))
+        return (
+            rule is not None
+            and rule.shard_column is not None
+            and rule is self._rule(str(other))
+            and name.place == other.place
+        )
 
     def unused_rules(self, topics: Collection[str]) -> list[str]:
         """Return why rules apply to no table of these topics, one text for each such rule.

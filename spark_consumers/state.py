@@ -210,6 +210,8 @@ class Batch:
             records are in one topic.
         projection: which columns the table has; ``None`` for all.
         computed: the columns that the table has in addition; ``None`` if there are none.
+        shard_column: the column that tells apart the rows of this topic from those of others in the table; ``None`` if
+            it has the rows of one topic.
     """
 
     app_id: str
@@ -231,6 +233,7 @@ class Batch:
     shards: tuple[str, ...] = ()
     projection: Projection | None = None
     computed: Computed | None = None
+    shard_column: str | None = None
 
     def next(self, ranges: Ranges) -> "Batch":
         """Return the batch that follows and reads these ranges."""
@@ -287,6 +290,8 @@ class Batch:
             content["projection"] = {"given": [*self.projection.given], "current": [*self.projection.current]}
         if self.computed is not None:
             content["computed"] = {"sql": dict(self.computed.expressions), "names": dict(self.computed.names)}
+        if self.shard_column is not None:
+            content["shard_column"] = self.shard_column
         if self.metadata:
             content["metadata"] = list(self.metadata)
         if self.shards:
@@ -295,7 +300,7 @@ class Batch:
 
     @property
     def _version(self) -> int:
-        if self.computed is not None:
+        if self.computed is not None or self.shard_column is not None:
             return 5
         if self.projection is not None:
             return 4
@@ -336,6 +341,7 @@ class Batch:
             shards=tuple(content.get("shards", ())),
             projection=projection and Projection(tuple(projection["given"]), tuple(projection["current"])),
             computed=computed and Computed(dict(computed["sql"]), dict(computed["names"])),
+            shard_column=content.get("shard_column"),
         )
 
 
@@ -414,6 +420,10 @@ class StateStore:
         """Delete the state: the next run reads the topic from its first offset."""
         self.files.delete(self.directory)
 
+    def begin_again(self) -> None:
+        """Store that no batch is in the table, under a new identity: it has batches of the one before."""
+        self.finish(Batch(f"{self.load().done.app_id}-{uuid.uuid4().hex[:8]}"))
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the lock of the topic while the context is open; see :meth:`Files.lock`.
@@ -431,11 +441,6 @@ class StateStore:
                     f"{self.directory}): run it again when the other one has ended"
                 ) from error
             yield
-
-    @property
-    def turn(self) -> str:
-        """The file of :func:`rowtide.spark_consumers.jvm.turns.turn` of runs and upkeep."""
-        return f"{self.directory}~upkeep"
 
     def _path(self, batch: Batch, kind: str) -> str:
         return join(self.directory, _file_name(batch.number, f".{kind}.json"))

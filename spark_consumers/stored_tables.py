@@ -22,7 +22,7 @@ from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import own_session
 from rowtide.spark_consumers.kafka.naming import join, table_name
 from rowtide.spark_consumers.rows.evolution import Columns
-from rowtide.spark_consumers.settings import CURRENT, Layout, Settings
+from rowtide.spark_consumers.settings import CURRENT, Layout, Settings, Shard
 from rowtide.spark_consumers.state import Batch, Commit, StateStore
 
 _BYTES_OF_A_PARTITION = 16 << 20
@@ -118,9 +118,10 @@ def stored_table(
     batch = stored.done
     if batch.table is not None:
         name = name.into(batch.table.replace("/", "."))
+    shard = None if batch.shard_column is None else Shard(batch.shard_column, str(name))
     if iceberg:
         tables = IcebergFormat(own_session(spark), Settings(output, state, catalog=catalog))
-        return _iceberg_table(tables, tables.path(name), store, state)
+        return _iceberg_table(tables, tables.path(name), store, state, shard)
     path = files.absolute(join(output, name.path))
     names = files.names(path)
     _require_both(path, state, exists=bool(names), is_new=stored.is_new)
@@ -129,7 +130,7 @@ def stored_table(
     if LOG in names:
         version, others = _delta_version(files, path, batch)
         reader = session.read.format("delta").option("versionAsOf", version)
-        return StoredTable(path, batch, version, others, lambda: reader.load(path))
+        return StoredTable(path, batch, version, others, lambda: _of(shard, reader.load(path)))
     if COMMIT_FILE in names:
         commit = Commit.from_json(files.read(join(path, COMMIT_FILE)))
         if commit is None or commit.app_id != batch.app_id:
@@ -163,7 +164,11 @@ def _require_both(path: str, state: str, *, exists: bool, is_new: bool) -> None:
         raise StateError(f"there are files at {path}, but {state} has no offsets for the table: {_GIVEN}")
 
 
-def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: str) -> StoredTable:
+def _of(shard: Shard | None, rows: DataFrame) -> DataFrame:
+    return rows if shard is None else rows.where(shard.rows())
+
+
+def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: str, shard: Shard | None) -> StoredTable:
     """Find the current state of an Iceberg table.
 
     A run of ``rowtide tables`` stores its offsets just after its commit.
@@ -172,7 +177,7 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
         stored = store.load()
         batch = stored.done
         _require_both(path, state, exists=tables.exists(path), is_new=stored.is_new)
-        rows = tables.current_rows(path)
+        rows = tables.current_rows(path, batch.app_id)
         if rows.commit is None or rows.commit.app_id != batch.app_id:
             raise StateError(f"{path} does not belong to the offsets in {state}: {_GIVEN}")
         _require_plan(path, batch, rows.commit)
@@ -181,7 +186,7 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
         if not left:
             raise _started(path)
         time.sleep(_PAUSE_S)
-    return StoredTable(path, batch, rows.snapshot, rows.others, lambda: rows.frame)
+    return StoredTable(path, batch, rows.snapshot, rows.others, lambda: _of(shard, rows.frame))
 
 
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:
@@ -197,6 +202,8 @@ def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tu
         if one.commit is None:
             if '"dataChange":true' in one.actions:
                 others.append(f"version {one.version} ({one.info.get('operation', 'an unknown operation')})")
+        elif one.commit.app_id != batch.app_id and batch.shard_column is not None:
+            continue  # a commit of another topic changes none of these rows
         elif one.commit.app_id != batch.app_id:
             raise StateError(
                 f"{path} has the rows of another topic: its commit {one.version} comes from {one.commit.app_id}, but "

@@ -24,11 +24,11 @@ from rowtide.spark_consumers.errors import (
     UnsafeRetentionError,
 )
 from rowtide.spark_consumers.formats.upkeep import UPKEEP, KeptFormat, Merged, Removed, hours
-from rowtide.spark_consumers.job import first_lines
+from rowtide.spark_consumers.job import first_lines, shared_states
 from rowtide.spark_consumers.jvm.files import HadoopFiles
 from rowtide.spark_consumers.jvm.session import SessionOfThread
 from rowtide.spark_consumers.jvm.turns import turn
-from rowtide.spark_consumers.kafka.naming import TableName, join, table_topics
+from rowtide.spark_consumers.kafka.naming import TableName, join, table_topics, turn_path
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
 from rowtide.spark_consumers.state import StateStore
@@ -162,7 +162,8 @@ def keep_tables(
     except InvalidPatternError as error:
         raise SettingsError(f"--topics is not a regular expression: {error}") from error
     stored = HadoopFiles(spark).names(settings.state)  # no topic has a ~ in its name
-    names = [settings.table(name) for name in stored if "~" not in name and expression.fullmatch(name)]
+    found = [settings.table(name) for name in stored if "~" not in name and expression.fullmatch(name)]
+    names = {name.place: name for name in found}.values()  # a table may have the rows of several topics
     if not names:
         raise SettingsError(
             f"{settings.state} has no offsets of a topic that matches {pattern}: there are no tables yet"
@@ -269,17 +270,19 @@ class _Keeper:
         """Do the upkeep of a table. Errors are returned in the outcome."""
         outcome = UpkeepOutcome(name)
         started = time.monotonic()
-        state = StateStore(HadoopFiles(self.spark), join(self.settings.state, name.topic))
+        files = HadoopFiles(self.spark)
+        state = StateStore(files, join(self.settings.state, name.topic))
+        lock = turn_path(self.settings.state, name, is_shared=self.settings.share(name, name))
         try:
             table = UPKEEP[self.settings.format](self.session(), self.settings)
             path = table.path(name)
-            with turn(HadoopFiles(self.spark), state.turn):
+            with turn(files, lock):
                 if not table.exists(path):
                     self._require_none(name, path, state)
                 else:
                     for step in (self._optimize, self._expire, self._vacuum):
                         if not self.stopped.is_set():
-                            step(table, path, state, outcome)
+                            step(table, path, name, outcome)
         except TablesError as error:
             outcome.error = str(error)
         except (PySparkException, Py4JError, OSError) as error:
@@ -294,17 +297,18 @@ class _Keeper:
                 f"{self.settings.state} holds offsets for it: give the --format and --output it was built with"
             )
 
-    def _optimize(self, table: KeptFormat, path: str, _state: StateStore, outcome: UpkeepOutcome) -> None:
+    def _optimize(self, table: KeptFormat, path: str, _name: TableName, outcome: UpkeepOutcome) -> None:
         if self.upkeep.optimize:
             try:
                 outcome.merged = table.optimize(path)
             except ConflictError as error:
                 outcome.given_up = str(error)
 
-    def _expire(self, table: KeptFormat, path: str, state: StateStore, outcome: UpkeepOutcome) -> None:
+    def _expire(self, table: KeptFormat, path: str, name: TableName, outcome: UpkeepOutcome) -> None:
         if self.upkeep.expire is not None:
-            outcome.expired = table.expire(path, state.load().done.app_id, self.upkeep.expire)
+            stored = shared_states(HadoopFiles(self.spark), self.settings, name).values()
+            outcome.expired = table.expire(path, {one.done.app_id for one in stored}, self.upkeep.expire)
 
-    def _vacuum(self, table: KeptFormat, path: str, _state: StateStore, outcome: UpkeepOutcome) -> None:
+    def _vacuum(self, table: KeptFormat, path: str, _name: TableName, outcome: UpkeepOutcome) -> None:
         if self.upkeep.vacuum is not None:
             outcome.vacuumed = table.vacuum(path, self.upkeep.vacuum)

@@ -614,7 +614,7 @@ def _rule(options: Mapping[str, Any], own: PatternOptions) -> TableRule:
         found = _of_tables({**options, **others, **own.given, "table_properties": properties})
     except SettingsError as error:
         raise SettingsError(f"--job {options['job'].path}, line {own.line}: {error}") from error
-    return TableRule(own.pattern, found, own.into)
+    return TableRule(own.pattern, found, own.into, own.shard_column)
 
 
 def _layout(options: Mapping[str, Any]) -> Layout:

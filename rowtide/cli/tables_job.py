@@ -24,8 +24,8 @@ Check = Callable[[str], object]
 
 _NOT_IN_FILES = {"job", "job_schema", "restart", "help"}
 _PAIRS = "NAME=VALUE"
-TABLES, TABLE, INTO = "tables", "table", "into"
-"""The list of tables, and the names of the pattern and of its replacement in each of its elements."""
+TABLES, TABLE, INTO, SHARD = "tables", "table", "into", "shard-column"
+"""The list of tables; and in each of its elements the pattern, its replacement, and the column that names the table."""
 _EXAMPLE = "shop[.]orders"
 _TABLE_OPTIONS = frozenset({
     "append", "soft_delete", "history", "keyless", "metadata", "table_properties", "schema_change", "include_changes",
@@ -44,12 +44,14 @@ class PatternOptions:
         line: the line in the file.
         into: a Java replacement for the name of the table in the output; ``None`` keeps it.
         given: the options by the names of their parameters.
+        shard_column: the column that names the table of MySQL, of several that get the same name; ``None`` if none do.
     """
 
     pattern: str
     line: int
     given: Mapping[str, Any]
     into: str | None = None
+    shard_column: str | None = None
 
 
 @dataclass(slots=True)
@@ -79,6 +81,10 @@ def json_schema(command: click.Command) -> dict[str, Any]:
         "type": "string",
         "description": "DATABASE.TABLE in the output. $1 is the first group of the pattern.",
     }
+    shard = {
+        "type": "string",
+        "description": "With into: several tables become one, and this column of it has DATABASE.TABLE in MySQL.",
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "rowtide tables --job",
@@ -93,7 +99,7 @@ def json_schema(command: click.Command) -> dict[str, Any]:
                     "type": "object",
                     "additionalProperties": False,
                     "required": [TABLE],
-                    "properties": {TABLE: pattern, INTO: into, **of_tables},
+                    "properties": {TABLE: pattern, INTO: into, SHARD: shard, **of_tables},
                 },
             },
         },
@@ -196,17 +202,19 @@ class _Reader:
                         compile_java(text)
                     names[name] = text
 
-            others = {TABLE: partial(read, TABLE), INTO: partial(read, INTO)}
+            others = {name: partial(read, name) for name in (TABLE, INTO, SHARD)}
             self._read_map(element, of_table, given, others, f"{TABLE}: {_EXAMPLE}")
             if element.id == "mapping" and not any(key.value == TABLE for key, _ in element.value):
                 self._report(
                     element, f"{TABLE} is missing: give a regular expression of DATABASE.TABLE, such as {_EXAMPLE}"
                 )
-            if len(names) > 1:
+            if SHARD in names and INTO not in names:
+                self._report(element, f"{SHARD} needs {INTO}, the name of the table that has the rows of all shards")
+            if {TABLE, INTO} <= names.keys():
                 with self._problems_of(INTO, element):
                     Replacement(names[INTO], compile_java(names[TABLE]))
             line = element.start_mark.line + 1
-            self.job.tables.append(PatternOptions(names.get(TABLE, ""), line, given, names.get(INTO)))
+            self.job.tables.append(PatternOptions(names.get(TABLE, ""), line, given, names.get(INTO), names.get(SHARD)))
 
     def _read_map(
         self,

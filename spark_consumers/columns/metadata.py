@@ -22,17 +22,19 @@ class MetadataField:
         type: Spark's type of its column.
         wire: the fields of the envelope ``e`` that it is made of, and the types that ``from_json`` reads.
         sql: of its value.
+        given: the name of its column; empty for the one that follows from its own.
     """
 
     name: str
     type: str
     wire: tuple[tuple[str, str], ...]
     sql: str
+    given: str = ""
 
     @property
     def column(self) -> str:
         """The name of its column."""
-        return "__" + self.name.replace(".", "_")
+        return self.given or "__" + self.name.replace(".", "_")
 
 
 def _plain(name: str, kind: str) -> MetadataField:
@@ -105,4 +107,4 @@ def wire_fields(fields: Iterable[MetadataField], others: Sequence[tuple[str, str
 def taken(fields: Iterable[MetadataField], names: Collection[str]) -> list[MetadataField]:
     """Return the fields whose column also exists in MySQL's table; ``names`` are its columns."""
     own = {name.lower() for name in names}
-    return [field for field in fields if field.column in own]
+    return [field for field in fields if field.column.lower() in own]

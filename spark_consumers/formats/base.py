@@ -51,6 +51,9 @@ class TableFormat(Protocol):
     def delete(self, path: str) -> None:
         """Delete a table with its files, and the files that :meth:`has_files` finds."""
 
+    def delete_rows(self, path: str, condition: str) -> None:
+        """Delete the rows for which a condition in SQL is true."""
+
     def columns(self, path: str) -> Columns | None:
         """Return the table's columns, ``None`` if there is no table."""
 

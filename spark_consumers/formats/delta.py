@@ -24,9 +24,9 @@ from rowtide.spark_consumers.errors import (
 from rowtide.spark_consumers.formats.base import DirectoryFormat, RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
     LARGE_TABLE,
-    OTHERS_ARE_DELETED,
     SOURCE,
     key_ranges,
+    others_are_deleted,
     replacement,
     upsert,
     versions,
@@ -175,17 +175,25 @@ class DeltaFormat(DirectoryFormat):
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
             with configured(self.spark, _CACHED_SOURCE):
-                statement = upsert(table_sql(path), cached, keys, ranges, soft=self.settings.keeps_deleted)
+                statement = upsert(
+                    table_sql(path), cached, keys, ranges, self.settings.shard, soft=self.settings.keeps_deleted
+                )
                 return self._merge(path, statement, cached, replace, commit)
         finally:
             cached.unpersist()
+
+    def delete_rows(self, path: str, condition: str) -> None:
+        """Delete rows."""
+        self.spark.sql(f"DELETE FROM {table_sql(path)} WHERE {condition}")
 
     def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Merge by key. The rows come from the table, too, so Delta copies them before it merges."""
         rows = self._checked(path, rows)
         large = not ends.of_others and self.size(path) >= LARGE_TABLE
         ranges = key_ranges(rows.where(ENDS), keys) if large else []
-        return self._merge(path, versions(table_sql(path), rows, keys, ranges, ends), rows, False, commit)
+        return self._merge(
+            path, versions(table_sql(path), rows, keys, ranges, ends, self.settings.shard), rows, False, commit
+        )
 
     def replace_rows(
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
@@ -197,7 +205,7 @@ class DeltaFormat(DirectoryFormat):
         added = self._checked(path, added)
         if removed is None and not replace:
             return self._append(path, added.write, commit)
-        statement, rows = replacement(table_sql(path), None if replace else removed, added)
+        statement, rows = replacement(table_sql(path), None if replace else removed, added, self.settings.shard)
         return self._merge(path, statement, rows, replace, commit)
 
     def _checked(self, path: str, rows: DataFrame) -> DataFrame:
@@ -210,7 +218,7 @@ class DeltaFormat(DirectoryFormat):
 
     def _merge(self, path: str, statement: str, rows: DataFrame, replace: bool, commit: Commit) -> RowCounts:
         if replace:
-            statement += OTHERS_ARE_DELETED
+            statement += others_are_deleted(self.settings.shard)
         rows.createOrReplaceTempView(SOURCE)
         metrics = self._repeated(path, commit, lambda: self.spark.sql(statement).collect())
         if not metrics:  # the table has this commit
@@ -282,9 +290,12 @@ class DeltaFormat(DirectoryFormat):
         raise ChangedTableError(path, _ATTEMPTS)
 
     def _has_rows_of(self, path: str, app_id: str) -> bool:
-        """Return whether no other writer has changed rows since the newest commit of this state."""
+        """Return whether no other writer has changed rows since the newest commit of this state, or of another shard.
+
+        Runs that write shards take turns.
+        """
         for one in log_commits(self._files, path):
-            if one.commit is not None and one.commit.app_id == app_id:
+            if one.commit is not None and (one.commit.app_id == app_id or self.settings.shard is not None):
                 return True
             if '"dataChange":true' in one.actions:
                 return False

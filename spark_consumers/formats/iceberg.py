@@ -30,9 +30,9 @@ from rowtide.spark_consumers.errors import ChangedTableError, OverlappingRunsErr
 from rowtide.spark_consumers.formats.base import RowCounts, no_rows
 from rowtide.spark_consumers.formats.merge import (
     LARGE_TABLE,
-    OTHERS_ARE_DELETED,
     SOURCE,
     key_ranges,
+    others_are_deleted,
     replacement,
     upsert,
     versions,
@@ -75,7 +75,7 @@ class IcebergRows:
     """The current rows of a table. Later commits do not change them.
 
     Attributes:
-        commit: the last step of ``rowtide tables`` in the table; ``None`` if there is none.
+        commit: the last step of the state in the table; ``None`` if there is none.
         snapshot: the id of the snapshot; ``None`` for a table that never had a row.
         others: the snapshots since that step in which other writers changed rows.
         frame: the rows, with the names and types that the columns have now.
@@ -163,8 +163,8 @@ class IcebergFormat:
         frame = self.spark.table(self._sql(path))
         return frame.drop(*_unfinished(frame.columns))
 
-    def current_rows(self, path: str) -> IcebergRows:
-        """Return the current rows of the table.
+    def current_rows(self, path: str, app_id: str) -> IcebergRows:
+        """Return the current rows of the table, with the last step of a state.
 
         Raises:
             ChangedTableError: its columns change at the same time.
@@ -178,7 +178,7 @@ class IcebergFormat:
             parent = snapshot.parentId()
             snapshot = None if parent is None else metadata.snapshot(parent)
         frame = self._of_snapshot(path, metadata, newest)
-        return IcebergRows(_commit(metadata), _snapshot_id(newest), tuple(reversed(others)), frame)
+        return IcebergRows(_commit(metadata, app_id), _snapshot_id(newest), tuple(reversed(others)), frame)
 
     def _of_snapshot(self, path: str, metadata: Any, snapshot: Any) -> DataFrame:
         """Return the rows of a snapshot. A column that was renamed or added since then is found by its id."""
@@ -195,15 +195,14 @@ class IcebergFormat:
 
     def newest_commit(self, path: str, app_id: str) -> Commit | None:
         """Return the commit of the table, if it is of this state."""
-        newest = _commit(self._metadata(path)) if self.exists(path) else None
-        return newest if newest is not None and newest.app_id == app_id else None
+        return _commit(self._metadata(path), app_id) if self.exists(path) else None
 
     def rename(self, path: str, renames: Renames, commit: Commit) -> str:
         """Rename fields in one commit of the metadata."""
         for _ in range(_ATTEMPTS):
             table = self._load(path)
             base = table.operations().current()
-            if commit.is_applied(_commit(base)):
+            if commit.is_applied(_commit(base, commit.app_id)):
                 return ""
             update = table.updateSchema()
             for name in renames.dropped:
@@ -234,12 +233,12 @@ class IcebergFormat:
     def create(self, path: str, columns: Columns, rows: DataFrame, commit: Commit) -> RowCounts:
         """Create the table with its first snapshot, in one commit of the catalog."""
         if self.exists(path):
-            if commit.is_applied(_commit(self._metadata(path))):
+            if commit.is_applied(_commit(self._metadata(path), commit.app_id)):
                 return RowCounts()
             raise OverlappingRunsError(commit.batch)
         if self.settings.catalog is not None:
             self.spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {path.rpartition('.`')[0]}")
-        properties = {**_DEFAULTS, **self.settings.table_properties, _COMMIT: commit.to_json()}
+        properties = {**_DEFAULTS, **self.settings.table_properties, self._property(commit): commit.to_json()}
         given = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in properties.items())
         parts = ", ".join(map(str, self.settings.partition_by))
         rows.createOrReplaceTempView(SOURCE)
@@ -260,8 +259,9 @@ class IcebergFormat:
         cached = rows.persist()
         try:
             ranges = key_ranges(cached, keys) if not replace and self.size(path) >= LARGE_TABLE else []
-            statement = upsert(self._sql(path), cached, keys, ranges, soft=self.settings.keeps_deleted)
-            statement += OTHERS_ARE_DELETED if replace else ""
+            shard = self.settings.shard
+            statement = upsert(self._sql(path), cached, keys, ranges, shard, soft=self.settings.keeps_deleted)
+            statement += others_are_deleted(shard) if replace else ""
             return self._merge(path, statement, cached, commit)
         finally:
             cached.unpersist()
@@ -272,7 +272,8 @@ class IcebergFormat:
         try:
             large = not ends.of_others and self.size(path) >= LARGE_TABLE
             ranges = key_ranges(cached.where(ENDS), keys) if large else []
-            return self._merge(path, versions(self._sql(path), cached, keys, ranges, ends), cached, commit)
+            statement = versions(self._sql(path), cached, keys, ranges, ends, self.settings.shard)
+            return self._merge(path, statement, cached, commit)
         finally:
             cached.unpersist()
 
@@ -280,13 +281,17 @@ class IcebergFormat:
         self, path: str, removed: DataFrame | None, added: DataFrame, *, replace: bool, commit: Commit
     ) -> RowCounts:
         """Append rows, replace all rows, or merge."""
-        table = self._sql(path)
-        if replace:
+        table, shard = self._sql(path), self.settings.shard
+        if replace and shard is None:
             return _added(self._write(path, commit, lambda: added.writeTo(table).overwrite(F.lit(True))))
-        if removed is None:
+        if removed is None and not replace:
             return _added(self._write(path, commit, lambda: added.writeTo(table).append()))
-        statement, rows = replacement(table, removed, added)
-        return self._merge(path, statement, rows, commit)
+        statement, rows = replacement(table, None if replace else removed, added, shard)
+        return self._merge(path, statement + (others_are_deleted(shard) if replace else ""), rows, commit)
+
+    def delete_rows(self, path: str, condition: str) -> None:
+        """Delete rows."""
+        self.spark.sql(f"DELETE FROM {self._sql(path)} WHERE {condition}")
 
     def _merge(self, path: str, statement: str, rows: DataFrame, commit: Commit) -> RowCounts:
         rows.createOrReplaceTempView(SOURCE)
@@ -344,7 +349,7 @@ class IcebergFormat:
         for _ in range(_ATTEMPTS):
             self._set_order(path)
             base = self._metadata(path)
-            if commit.is_applied(_commit(base)):
+            if commit.is_applied(_commit(base, commit.app_id)):
                 return {}
             if dict(base.properties()).get(_STAGING) != "true":
                 self.spark.sql(f"ALTER TABLE {self._sql(path)} SET TBLPROPERTIES ('{_STAGING}' = 'true')")
@@ -385,7 +390,7 @@ class IcebergFormat:
         table = self._load(path)
         operations = table.operations()
         base = operations.current()
-        if commit.is_applied(_commit(base)):
+        if commit.is_applied(_commit(base, commit.app_id)):
             return {}
         staged = _staged(base, stage)  # another program may have expired it
         if staged is None or not _snapshot_id(base.currentSnapshot()) == staged.parentId() == _snapshot_id(
@@ -410,7 +415,7 @@ class IcebergFormat:
             builder.setBranchSnapshot(snapshot, "main")
         if schema is not None:
             builder.setCurrentSchema(schema, base.lastColumnId())
-        builder.setProperties({_COMMIT: commit.to_json()})
+        builder.setProperties({self._property(commit): commit.to_json()})
         try:
             table.operations().commit(base, builder.build())
         except Py4JJavaError as error:
@@ -418,6 +423,10 @@ class IcebergFormat:
                 return False
             raise
         return True
+
+    def _property(self, commit: Commit) -> str:
+        """Return the property of the table with the identity of a step. A shared table has one for each topic."""
+        return _COMMIT if self.settings.shard is None else f"{_COMMIT}.{commit.app_id}"
 
     @property
     def _output(self) -> str:
@@ -461,8 +470,11 @@ def _unfinished(columns: Sequence[str]) -> list[str]:
     return [name for name in columns if name.startswith(_NEW)]
 
 
-def _commit(metadata: Any) -> Commit | None:
-    return Commit.from_json(dict(metadata.properties()).get(_COMMIT, ""))
+def _commit(metadata: Any, app_id: str) -> Commit | None:
+    """Return the newest step of a state."""
+    properties = dict(metadata.properties())
+    found = Commit.from_json(properties.get(f"{_COMMIT}.{app_id}") or properties.get(_COMMIT) or "")
+    return found if found is not None and found.app_id == app_id else None
 
 
 def _snapshot_id(snapshot: Any) -> int | None:

@@ -8,20 +8,27 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.rows.changes import DELETED, OUT, written
 from rowtide.spark_consumers.rows.history import ENDS, KNOWN, Ends
-from rowtide.spark_consumers.settings import CURRENT, DELETION
+from rowtide.spark_consumers.settings import CURRENT, DELETION, Shard
 
 LARGE_TABLE = 64 << 20
 """Bytes of a table. In a smaller one, skipping files takes longer than it saves."""
 SOURCE = "_rowtide_rows"
 """The view that a merge reads."""
-OTHERS_ARE_DELETED = " WHEN NOT MATCHED BY SOURCE THEN DELETE"
+
+
+def others_are_deleted(shard: Shard | None) -> str:
+    """Return the end of a merge that removes all other rows, or those of a shard."""
+    return f" WHEN {' AND '.join(['NOT MATCHED BY SOURCE', *_of(shard)])} THEN DELETE"
+
 
 _REMOVED = "_rowtide_removed"
 _INTEGER_LITERALS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 """Suffixes of SQL literals. A column is compared with its files' ranges only if it needs no cast."""
 
 
-def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], *, soft: bool) -> str:
+def upsert(
+    table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], shard: Shard | None, *, soft: bool
+) -> str:
     """Return the merge of rows with :data:`DELETED`, and maybe :data:`OUT`, by key.
 
     Args:
@@ -29,6 +36,7 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
         rows: of :data:`SOURCE`.
         keys: the key's columns. They may be null if they come from ``message.key.columns``.
         ranges: from :func:`key_ranges`.
+        shard: whose rows are merged; ``None`` for the whole table.
         soft: whether deleted rows stay, and are marked.
     """
     deletion = f"UPDATE SET t.{DELETION[0]} = true" if soft else "DELETE"
@@ -36,14 +44,16 @@ def upsert(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[st
     names = [quote(name) for name in rows.columns if name not in (DELETED, OUT)]
     same_key = " AND ".join(f"t.{quote(name)} <=> s.{quote(name)}" for name in keys)
     return (
-        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([same_key, *ranges])} "
+        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([*_of(shard), same_key, *ranges])} "
         f"{out}WHEN MATCHED AND s.{DELETED} THEN {deletion} "
         f"WHEN MATCHED THEN UPDATE SET {', '.join(f't.{name} = s.{name}' for name in names)} "
         f"WHEN NOT MATCHED AND {written(rows)} {_insert(names)}"
     )
 
 
-def versions(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], ends: Ends) -> str:
+def versions(
+    table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[str], ends: Ends, shard: Shard | None
+) -> str:
     """Return the merge that adds versions of rows, and ends current ones.
 
     Args:
@@ -52,24 +62,26 @@ def versions(table: str, rows: DataFrame, keys: Sequence[str], ranges: Sequence[
         keys: the key's columns; none if there are no rows.
         ranges: from :func:`key_ranges`.
         ends: the changes that ends of versions make to their rows.
+        shard: whose rows are merged; ``None`` for the whole table.
     """
     names = [quote(name) for name in rows.columns if name not in (ENDS, KNOWN)]
     same_key = [f"t.{quote(name)} <=> s.{quote(name)}" for name in keys]
     ended, others = _assignments(ends.of_keys), _assignments(ends.of_others)
+    condition, current = [f"s.{ENDS}", f"t.{CURRENT}", *_of(shard), *same_key, *ranges], [f"t.{CURRENT}", *_of(shard)]
     return (
-        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join([f's.{ENDS}', f't.{CURRENT}', *same_key, *ranges])} "
+        f"MERGE INTO {table} t USING {SOURCE} s ON {' AND '.join(condition)} "
         f"WHEN MATCHED THEN UPDATE SET {ended} WHEN NOT MATCHED AND NOT s.{ENDS} {_insert(names)}"
-        + (f" WHEN NOT MATCHED BY SOURCE AND t.{CURRENT} THEN UPDATE SET {others}" if others else "")
+        + (f" WHEN NOT MATCHED BY SOURCE AND {' AND '.join(current)} THEN UPDATE SET {others}" if others else "")
     )
 
 
-def replacement(table: str, removed: DataFrame | None, added: DataFrame) -> tuple[str, DataFrame]:
+def replacement(table: str, removed: DataFrame | None, added: DataFrame, shard: Shard | None) -> tuple[str, DataFrame]:
     """Return the merge that removes the rows that equal one of ``removed``, and adds rows; and its :data:`SOURCE`."""
     names = [quote(name) for name in added.columns]
     rows = added.withColumn(_REMOVED, F.lit(False))
     if removed is not None:
         rows = rows.unionByName(removed.withColumn(_REMOVED, F.lit(True)))
-    same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
+    same = " AND ".join([*_of(shard), *(f"t.{name} <=> s.{name}" for name in names)])
     return (
         f"MERGE INTO {table} t USING {SOURCE} s ON s.{_REMOVED} AND {same} WHEN MATCHED THEN DELETE "
         f"WHEN NOT MATCHED AND NOT s.{_REMOVED} {_insert(names)}"
@@ -95,6 +107,10 @@ def key_ranges(rows: DataFrame, keys: Sequence[str]) -> list[str]:
         for column, (low, high, gap) in zip(columns, found, strict=True)
         if low is not None and not gap
     ]
+
+
+def _of(shard: Shard | None) -> list[str]:
+    return [] if shard is None else [shard.rows("t")]
 
 
 def _assignments(values: Mapping[str, str]) -> str:

@@ -93,6 +93,10 @@ class ParquetFormat(DirectoryFormat):
         self._replace(path, new.select(*names) if replace else others.unionAll(new.select(*names)), commit)
         return RowCounts(inserted, met - deleted, deleted + removed)
 
+    def delete_rows(self, path: str, condition: str) -> None:
+        """Refuse: the tables of this format have the rows of one topic, which are deleted with the table."""
+        raise NotImplementedError(path)
+
     def add_versions(self, path: str, rows: DataFrame, keys: Sequence[str], ends: Ends, commit: Commit) -> RowCounts:
         """Write the table with the ends and the new versions."""
         if self._is_applied(path, commit):

@@ -6,7 +6,7 @@ change the same files: the stream repeats its write, and upkeep gives up its own
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from rowtide.spark_consumers.errors import ConflictError, UnsafeRetentionError
-from rowtide.spark_consumers.formats.delta import CONFLICT, LOG, DeltaFormat, log_commits, table_sql
+from rowtide.spark_consumers.formats.delta import CONFLICT, LOG, DeltaFormat, LogCommit, log_commits, table_sql
 from rowtide.spark_consumers.formats.iceberg import IcebergFormat
 from rowtide.spark_consumers.jvm.driver import java_class, java_session, text_with_causes
 from rowtide.spark_consumers.jvm.files import HadoopFiles
@@ -81,8 +81,8 @@ class KeptFormat(Protocol):
     def vacuum(self, path: str, age: timedelta) -> Removed:
         """Delete files that no version needs and that are older than ``age``."""
 
-    def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
-        """Expire versions older than ``age``, except the one that names the table's batch of ``app_id``."""
+    def expire(self, path: str, app_ids: Collection[str], age: timedelta) -> Removed:
+        """Expire versions older than ``age``, except those that name the newest batches of some states."""
 
 
 class DeltaUpkeep(DeltaFormat):
@@ -135,13 +135,19 @@ class DeltaUpkeep(DeltaFormat):
                 return Removed(int(metrics.get("numFilesToDelete", 0)), int(metrics.get("sizeOfDataToDelete", 0)))
         return Removed()
 
-    def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
+    def expire(self, path: str, app_ids: Collection[str], age: timedelta) -> Removed:
         """Write a checkpoint, and delete older files of the log, as checkpoints do by ``delta.logRetentionDuration``.
 
-        Only the log shows which versions a table has. The newest commit of ``rowtide tables`` and later ones stay.
+        Only the log shows which versions a table has. The newest commit of each state and later ones stay.
         """
         before = self._log(path)
-        own = next((c for c in log_commits(self._files, path) if c.commit and c.commit.app_id == app_id), None)
+        newest: dict[str, LogCommit] = {}
+        for one in log_commits(self._files, path):
+            if one.commit is not None and one.commit.app_id in app_ids:
+                newest.setdefault(one.commit.app_id, one)
+            if len(newest) == len(app_ids):
+                break
+        own = min(newest.values(), key=lambda one: one.version, default=None)
         logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
         if isinstance(logs, JavaPackage):  # Java lacks the class
             raise UnsafeRetentionError(
@@ -208,7 +214,7 @@ class IcebergUpkeep(IcebergFormat):
         """``remove_orphan_files``."""
         return self._removed(path, lambda: Removed(len(self._call("remove_orphan_files", path, _older_than(age)))))
 
-    def expire(self, path: str, app_id: str, age: timedelta) -> Removed:
+    def expire(self, path: str, app_ids: Collection[str], age: timedelta) -> Removed:
         """``expire_snapshots``. The table's own snapshot and the property with its batch stay."""
 
         def expire() -> Removed:

@@ -90,6 +90,17 @@ def join(base: str, *parts: str) -> str:
     return "/".join((base.rstrip("/"), *parts))
 
 
+def turn_path(state: str, name: TableName, *, is_shared: bool) -> str:
+    """Return the lock of a table for :func:`rowtide.spark_consumers.jvm.turns.turn`, in the directory of the state.
+
+    Args:
+        state: the directory of the stored offsets.
+        name: of the table.
+        is_shared: whether several topics have its rows.
+    """
+    return join(state, f"{'.'.join(part for part in name.place if part) if is_shared else name.topic}~upkeep")
+
+
 def check_directories(names: Sequence[TableName], output: str, state: str) -> None:
     """Check that the directories of the tables and of the state are apart.
 

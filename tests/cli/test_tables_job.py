@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from rowtide.cli import main
 from rowtide.cli.tables import run_settings, tables
 from rowtide.cli.tables_job import json_schema
-from rowtide.spark_consumers.settings import Layout, SchemaChange, Settings
+from rowtide.spark_consumers.settings import Layout, SchemaChange, Settings, Shard
 
 NEEDED = "bootstrap-servers: h:1\ntopic-prefix: p\noutput: /nowhere\n"
 
@@ -126,6 +126,7 @@ tables:
   partition-by: [day, id]
 - into: lake.$1
   table: shop[.](.*)
+  shard-column: shard
   schema-change: ignore
 - table: log
   soft-delete: false
@@ -145,6 +146,7 @@ tables:
     assert [one.where for one in (all_, given.of("log"))] == [None, "level > 3"]
     assert [one.columns for one in (all_, given.of("log"))] == [[], ["id", "level", "text"]]
     assert [one.computed for one in (all_, given.of("log"))] == [{}, {"n": "length(text)"}]
+    assert (orders.shard, others.shard) == (None, Shard("shard", "shop.orders_2"))
     assert [given.table(f"p.shop.{name}").path for name in ("orders", "x")] == ["shop/orders", "lake/x"]
 
 
@@ -219,6 +221,7 @@ tables:
             f"{NEEDED}tables:\n- table: a\n  cluster-by: days(a)",
             "line 5: --cluster-by days(`a`): Delta Lake has",
         ),
+        (f"{NEEDED}tables:\n- table: a\n  shard-column: s", "line 5: shard-column needs into, the name of the table"),
         (f"{NEEDED}columns: [id, '']", "line 4: columns: the name of a column is missing"),
         (
             f"{NEEDED}tables:\n- table: a\n  compute: {{A: 1, a: 2}}",
@@ -249,4 +252,8 @@ def test_the_schema_names_each_option_with_its_values() -> None:
     assert properties["spark-conf"]["type"] == "object"
     of_table = schema["properties"]["tables"]["items"]
     assert (of_table["required"], of_table["additionalProperties"]) == (["table"], False)
-    assert {"history", "metadata", "table"} < of_table["properties"].keys() < {*properties, "table", "into"}
+    assert (
+        {"history", "metadata", "table"}
+        < of_table["properties"].keys()
+        < {*properties, "table", "into", "shard-column"}
+    )

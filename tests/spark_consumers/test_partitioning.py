@@ -131,7 +131,7 @@ def test_new_tables_of_iceberg_are_partitioned_and_sorted(run, rows_of, spark, t
     assert [str(one.transform()) for one in table.spec().fields()] == ["month", "bucket[4]", "truncate[1]"]
     assert [str(one.transform()) for one in table.sortOrder().fields()] == ["identity", "bucket[2]"]
     assert kept.optimize(path).before > 0
-    assert kept.expire(path, "other", timedelta(hours=1)) is not None
+    assert kept.expire(path, ["other"], timedelta(hours=1)) is not None
     same_rows(rows_of(path, "iceberg"), fold(topic.records))
     lacking = {**options, "partition_by": [expression("nowhere")]}
     other = Topic("p.d.other", [ID], key=["id"])

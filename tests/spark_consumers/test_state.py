@@ -162,6 +162,6 @@ def test_older_releases_refuse_the_state_of_a_table_whose_rows_they_do_not_know(
     soft, some = replace(plain, layout="soft-delete"), replace(plain, where=RowFilter("a > 1", {"a": "b"}))
     few = replace(some, projection=Projection(("id", "a"), ("id", None)))
     more = replace(few, computed=Computed({"b": "a + 1"}, {"a": "x"}))
-    batches = [Batch("a"), plain, soft, some, few, more]
-    assert [json.loads(batch.to_json())["version"] for batch in batches] == [1, 1, 2, 3, 4, 5]
+    batches = [Batch("a"), plain, soft, some, few, more, replace(plain, shard_column="shard")]
+    assert [json.loads(batch.to_json())["version"] for batch in batches] == [1, 1, 2, 3, 4, 5, 5]
     assert [Batch.from_json(batch.to_json()) for batch in batches] == batches

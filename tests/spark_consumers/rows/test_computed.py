@@ -123,7 +123,7 @@ def test_what_cannot_be_computed_is_refused(run, tmp_path) -> None:
         ("x", "a || rand()", "--compute x=a || rand() must depend on the row alone"),
         ("x", "current_date()", "must depend on the row alone"),
         ("x", "NULL", "--compute x=NULL has the type void: convert it by CAST"),
-        ("A", "b", "table p.d.t has another column A: give the column of --compute another name"),
+        ("A", "b", "table p.d.t has another column A: choose another name in --compute"),
         ("__op", "b", "table p.d.t has another column __op: "),
     ]:
         error = str(
