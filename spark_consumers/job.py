@@ -552,6 +552,7 @@ def require_same_rows(table: str, done: Batch, settings: Settings) -> None:
 
 
 def first_lines(error: Exception) -> str:
-    """Return the text of a Spark error without its stack trace."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[:3])[:600]
+    """Return the text of a Spark error without its stack trace, and that of its first cause."""
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith("\tat ")]
+    causes = [line for line in lines[3:] if line.startswith("Caused by: ")]
+    return " ".join([*lines[:3], *causes[-1:]])[:800]
