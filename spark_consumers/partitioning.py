@@ -72,7 +72,8 @@ def require_supported(table_format: str, partition_by: Sequence[Expression], clu
         transforms = [one for one in given if one.transform is not None]
         if transforms and table_format == "delta":
             raise SettingsError(
-                f"{option} {transforms[0]}: Delta Lake has columns only; name the column, or use --format iceberg"
+                f"{option} {transforms[0]}: Delta Lake has columns only; name a column, such as one of --compute, or "
+                f"use --format iceberg"
             )
     if partition_by and cluster_by and table_format == "delta":
         raise SettingsError("--partition-by and --cluster-by: a table of Delta Lake has one of them; choose one")

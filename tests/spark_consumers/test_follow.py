@@ -202,3 +202,70 @@ def test_a_killed_run_neither_loses_nor_repeats_a_record(
             process.stderr.close()
     for topic in shop.topics:
         same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2]), table_format), fold(topic.records))
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_an_outage_of_kafka_upkeep_by_another_process_and_another_run_leave_equal_tables(
+    spark: Any, rows_of: Callable[..., Any], tmp_path: Path
+) -> None:
+    from rowtide_demo.steps.tables import SMALL
+    from rowtide_stack import Kafka, spark_jars
+
+    from rowtide.spark_consumers.follow import MicroBatch, TableStream
+    from rowtide.spark_consumers.kafka.source import KafkaSource
+    from rowtide.spark_consumers.settings import Settings
+
+    settings = Settings(str(tmp_path), str(tmp_path / "_rowtide"), "outage")
+    batches: list[MicroBatch] = []
+    with Kafka() as kafka:
+        shop = Shop(kafka, "outage", 2)
+        stream = TableStream(
+            spark, KafkaSource(spark, {"bootstrap.servers": kafka.bootstrap}), settings, report=batches.append
+        )
+        command = [
+            sys.executable, "-m", "rowtide", "tables", "--bootstrap-servers", kafka.bootstrap, "--topic-prefix",
+            "outage", "--output", str(tmp_path), "--json", "--master", "local[1]", "--jars",
+            ",".join(map(str, spark_jars())),
+            *(part for name, value in SMALL.items() for part in ("--spark-conf", f"{name}={value}")),
+        ]  # fmt: skip
+        upkeep = [*command, "--optimize", "--expire", "7d", "--vacuum", "7d"]
+
+        def check() -> None:
+            def is_applied() -> bool:
+                return all(
+                    sum(one.records for batch in batches for one in batch.outcomes if one.name.topic == topic.name)
+                    >= len(topic.records)
+                    for topic in shop.topics
+                )
+
+            eventually(is_applied, "all records are applied", 3 * SOON)
+            for topic in shop.topics:
+                same_rows(rows_of(str(tmp_path / "d" / topic.name.rpartition(".")[2])), fold(topic.records))
+
+        with following(stream):
+            check()
+            kafka.kill()
+            back = time.monotonic() + 60
+            killed = subprocess.Popen(upkeep, stdout=subprocess.PIPE, start_new_session=True)
+            assert killed.stdout is not None
+            killed.stdout.readline()  # the first table is done
+            os.killpg(killed.pid, signal.SIGKILL)
+            killed.communicate()
+            time.sleep(max(back - time.monotonic(), 0))
+            kafka.start()
+            second = subprocess.Popen(upkeep, stdout=subprocess.PIPE, text=True)
+            for _ in range(5):
+                for topic in shop.topics:
+                    shop.change(topic, 20)
+                time.sleep(0.5)
+            output = second.communicate()[0]
+            assert second.returncode == 0, output
+            check()
+            other = subprocess.run([*command, "--history"], check=False, capture_output=True, text=True)
+            assert other.returncode == 1
+            assert "--soft-delete and --history, and this run is with --history" in other.stdout
+            for topic in shop.topics:
+                shop.change(topic, 5)
+            check()
+    assert stream.failures == {}
