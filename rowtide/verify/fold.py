@@ -198,7 +198,7 @@ class KeyedFold:
         """Add a record of the topic. The records of a key must be added in their order.
 
         Raises:
-            Undecided: the key has records in several partitions, which have no common order.
+            Undecided: the key has records in several topics or partitions, which have no common order.
         """
         raw = blake2b(record.raw, digest_size=16).digest()
         key = self._raw_key(raw) if record.key is None else _text(record.key)
@@ -206,7 +206,13 @@ class KeyedFold:
             return  # a tombstone of a key without a record before it
         before = self._entry(key)
         places = [] if before is None else json.loads(before.places)
-        if places and (other := RecordPlace(*places[-1])).partition != record.place.partition:
+        other = RecordPlace(*places[-1]) if places else record.place
+        if other.topic != record.place.topic:
+            raise Undecided(
+                "records of the same key are in several topics, because a transform chooses the topic by the row: "
+                "these have no common order, and each topic may keep a row that moved to another one"
+            )
+        if other.partition != record.place.partition:
             raise Undecided(
                 f"records of the same key are in several partitions of its topic, as after their number was raised: in "
                 f"partition {other.partition} at offset {other.offset}, and in partition {record.place.partition} at "

@@ -29,7 +29,10 @@ class Order(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """The place of a record in the topic and in the binlog."""
+    """The place of a record in the topic and in the binlog.
+
+    ``topic`` is its number if the table has several topics.
+    """
 
     partition: int
     offset: int
@@ -38,17 +41,18 @@ class RecordPlace:
     pos: int = 0
     gtid: str | None = None
     snapshot: bool = False
+    topic: int = 0
 
     @classmethod
-    def of(cls, partition: int, offset: int, op: str, at: SourcePosition | None) -> "RecordPlace":
+    def of(cls, topic: int, partition: int, offset: int, op: str, at: SourcePosition | None) -> "RecordPlace":
         """Return the place of a change; a tombstone has no position in the binlog."""
         if at is None:
-            return cls(partition, offset, op)
-        return cls(partition, offset, op, at.file, at.pos, at.gtid, at.snapshot is not None)
+            return cls(partition, offset, op, topic=topic)
+        return cls(partition, offset, op, at.file, at.pos, at.gtid, at.snapshot is not None, topic)
 
     def as_list(self) -> list[Any]:
         """Return the attributes as a list, for JSON."""
-        return [self.partition, self.offset, self.op, self.file, self.pos, self.gtid, self.snapshot]
+        return [self.partition, self.offset, self.op, self.file, self.pos, self.gtid, self.snapshot, self.topic]
 
 
 class ViewOrder:

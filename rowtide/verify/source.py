@@ -30,6 +30,7 @@ from rowtide.schema_history.model import Column, Table, TableId
 from rowtide.verify.errors import Undecided
 from rowtide.verify.pace import Pace
 from rowtide.verify.positions import ServerIdentity
+from rowtide.verify.routing import Routing, routing
 
 _CHUNK_ROWS = 5_000
 _COMMITS_S = 60
@@ -66,6 +67,7 @@ class SourceTable:
         structure: its structure.
         created: its SHOW CREATE TABLE.
         form: makes records of its rows.
+        routing: the topics of its records.
         key: the columns that identify a row, if the key of its records has all of them.
         key_columns: the columns of the key of its records, in the key's order.
         ranges: the ranges of its key; ``None`` if it is read in one part.
@@ -76,6 +78,7 @@ class SourceTable:
     structure: Table
     created: str
     form: SnapshotTable
+    routing: Routing
     key: tuple[Column, ...]
     key_columns: tuple[Column, ...]
     ranges: KeyRanges | None
@@ -164,7 +167,8 @@ class TableSource:
         hidden = not changed.isdisjoint(records.key_columns)
         engine = _ENGINE.search(text)
         transactional = engine is None or engine[1].lower() in _TRANSACTIONAL
-        return SourceTable(structure, text, form, columns, key_columns, ranges, hidden, transactional)
+        found = routing(form, self._config.transforms)
+        return SourceTable(structure, text, form, found, columns, key_columns, ranges, hidden, transactional)
 
     def refuse_changed(self, table: SourceTable) -> None:
         """Raise ``Undecided`` if the table was altered or dropped since its structure was read."""

@@ -118,7 +118,10 @@ class Topic:
         yield from self._records(name, {p: Extent(known[p].low, end) for p, end in ends.items() if p in known})
 
     def _records(self, name: str, extents: Mapping[int, Extent]) -> Iterator[TopicRecord]:
+        number = self.names.index(name)
         for record in self._reader.read(name, extents):
             change = self._decoder.decode(name, record.key, record.value, record.headers)
             op, position = ("tombstone", None) if change is None else (change.op, change.position)
-            yield TopicRecord(name, record, change, RecordPlace.of(record.partition, record.offset, op, position))
+            yield TopicRecord(
+                name, record, change, RecordPlace.of(number, record.partition, record.offset, op, position)
+            )

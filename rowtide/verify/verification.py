@@ -182,7 +182,7 @@ class TableVerification:
         self._make_topic, self._progress, self._options = topic, progress, options
         self.result = Result(str(table.id))
         self._texts = Texts(table, options.columns, exact=exact, two_forms=two_forms)
-        self._topics = {table.form.topic: None}
+        self._topics = dict.fromkeys(table.routing.topics)
         self._omitted: set[str] = set()
         self._noted: dict[Key, list[str]] = {}
         self._silent: set[Key] = set()  # of which the connector has sent no record, although they were requested
@@ -210,6 +210,11 @@ class TableVerification:
             )
         self._progress.is_of(server, result.end)
         self.source.refuse_changed(self._table)
+        if not result.differences and (by := self._table.routing.by or self._other_topics()):
+            raise Undecided(
+                f"{by} chooses the topic by the row, so topics that no row of the source has now may have rows that it "
+                "lacks: only differences in the present topics can be found"
+            )
         if not result.differences and self._omitted:
             raise Undecided(
                 f"the topic does not have the values of {', '.join(sorted(self._omitted))}, because the binlog omits "
@@ -714,6 +719,10 @@ class TableVerification:
     def topics(self) -> list[str]:
         """The topics of the table, as far as they are known."""
         return list(self._topics)
+
+    def _other_topics(self) -> str:
+        """Return the cause of topics that :func:`routing` does not know; ``""`` if there are none."""
+        return "a Python transform" if {*self._topics} - {*self._table.routing.topics} else ""
 
     def _topic(self) -> Topic:
         topic = self._make_topic(list(self._topics))

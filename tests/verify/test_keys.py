@@ -16,6 +16,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.verify import verification
+from rowtide.verify.routing import Routing
 from rowtide.verify.source import SourceTable, keys_condition
 from rowtide.verify.verification import TableVerification, VerifyOptions
 from tests.support.configurations import PROPERTIES
@@ -29,7 +30,8 @@ def source_table(kind: str, properties: Mapping[str, str]) -> SourceTable:
     structure = tables.table("d", "t")
     assert isinstance(structure, Table)
     settings = pipeline_settings(from_properties(PROPERTIES | properties), "run")
-    return SourceTable(structure, "", SnapshotTable(structure, settings), structure.columns, structure.columns, None)
+    form = SnapshotTable(structure, settings)
+    return SourceTable(structure, "", form, Routing([form.topic]), structure.columns, structure.columns, None)
 
 
 @pytest.mark.parametrize(
