@@ -34,3 +34,18 @@ def test_values_in_two_ways_that_only_types_tell(tmp_path: Path, converter: dict
     result = CliRunner().invoke(main, ["verify", "--config", str(config), "--topics"])
     assert result.exit_code == 2
     assert text in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_missing_directory_of_tables_is_refused_before_spark_starts(
+    tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    config = tmp_path / "shop.json"
+    config.write_text(json.dumps(PROPERTIES))
+    started: list[object] = []
+    monkeypatch.setattr("rowtide.spark_consumers.jvm.session.build_session", lambda **given: started.append(given))
+    result = CliRunner().invoke(main, ["verify", "--config", str(config), "--tables", f"{scheme}{tmp_path}/nothing"])
+    assert (result.exit_code, started) == (2, []), result.output
+    assert "nothing does not exist. Give the --output of rowtide tables" in " ".join(result.output.split())

@@ -1,6 +1,7 @@
 """``rowtide verify``: proves that the source and the topics of a connector have the same rows."""
 
 import json
+import os
 import re
 import signal
 import traceback
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _LONGEST = 366 * _UNITS["d"]
+_HADOOP = "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_CONF_DIR"
+"""With one of these, a path without a scheme may be in another file system."""
 _INTERRUPTED = 130
 _TERMINATED = 143
 
@@ -416,8 +419,19 @@ def _rebuilt(topic: str, output: str | None, prefix: str) -> str:
     return f"    not repaired: rowtide tables --output {output} --restart {name} builds the table from its topic"
 
 
+def _require_directory(path: str, spark_conf: Sequence[str]) -> None:
+    """Refuse a directory of this machine that does not exist. Only Spark knows other file systems."""
+    scheme, rest = path.split(":", 1) if ":" in path else ("", path)
+    elsewhere = any(map(os.environ.get, _HADOOP)) or any("fs.defaultFS" in one for one in spark_conf)
+    local = scheme == "file" or not (scheme or elsewhere)
+    if local and not os.path.isdir(rest):  # noqa: PTH112 - after file: there can be several slashes
+        raise click.UsageError(f"--tables: directory {path} does not exist. Give the --output of rowtide tables")
+
+
 def _tables_in(output: str, prefix: str, options: Mapping[str, Any]) -> "FindTable":
     """Start Spark, and return the function that finds the table of a topic."""
+    if options["catalog"] is None:
+        _require_directory(output, options["spark_conf"])
     try:
         from rowtide.spark_consumers.jvm.session import build_session  # noqa: PLC0415 - an extra
         from rowtide.spark_consumers.stored_tables import stored_table  # noqa: PLC0415
