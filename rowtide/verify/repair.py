@@ -13,7 +13,10 @@ from decimal import Decimal
 from typing import Any
 
 from rowtide.connector.records.canonical import value_text
+from rowtide.connector.records.lossy_conversions import may_name_another_row
 from rowtide.connector.snapshot.chunks.key_condition import key_condition
+from rowtide.connector.snapshot.incremental.keys.deletions import key_row, misdirection
+from rowtide.connector.snapshot.incremental.keys.requested_keys import VARIANTS, server_text
 from rowtide.errors import ConnectorError
 from rowtide.schema_history.model import Column
 from rowtide.verify.source import SourceTable
@@ -78,6 +81,26 @@ def exact_key(table: SourceTable, key: Key) -> Key | None:
     if key_condition(table.key, [[texts[column.name] for column in table.key]]) is None:
         return None
     return tuple(texts[column.name] for column, _ in pairs)
+
+
+def never_deleted(table: SourceTable, key: Key) -> str | None:
+    """Return the reason why the connector does not delete the row of a key, which the source lacks, from the topic.
+
+    It reads the row again, and sends no record. ``None`` if it deletes the row.
+    """
+    texts = dict(zip((column.name for column in table.key_columns), exact_key(table, key) or key, strict=True))
+    try:
+        values = {column.name: server_text(column, texts[column.name][1:]) for column in table.key}
+        rows = [key_row(table.structure.columns, values, variant) for variant in range(VARIANTS)]
+        if (reason := misdirection(table.form, rows, ())) is not None:
+            return reason
+    except (ConnectorError, ValueError) as error:  # of a column converter or a transform
+        return str(error)
+    for record in table.form.records.columns:
+        name = record.column.name
+        if name in texts and (found := may_name_another_row(record, texts[name][1:], table.form.settings)):
+            return f"records of another row may have their key, because {found.setting} {found.problem} {name}"
+    return None
 
 
 def _exact(column: Column, text: str) -> str:

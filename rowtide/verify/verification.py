@@ -41,7 +41,7 @@ from rowtide.verify.old_forms import OldForms
 from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, RecordPlace, ServerIdentity, ViewOrder, before, described
 from rowtide.verify.progress import ConnectorProgress
-from rowtide.verify.repair import RepairError, RepairSignals, exact_key
+from rowtide.verify.repair import RepairError, RepairSignals, exact_key, never_deleted
 from rowtide.verify.resume import StoredReadings, TableReading, damaged
 from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.texts import Key, Texts
@@ -438,8 +438,9 @@ class TableVerification:
     ) -> list[RowDifference]:
         """Let the connector read the rows of differences again, and return the remaining differences."""
         left = {tuple(one.key.values()): one for one in found}
+        repairable = {key for key, one in left.items() if self._is_repairable(key) and self._is_deletable(key, one)}
         for _ in range(_REPAIRS):
-            keys = [key for key in left if key not in self._silent and self._is_repairable(key)]
+            keys = [key for key in left if key in repairable - self._silent]
             if not keys or not self._read_again(fold, topic, keys):
                 break
             others = [one for key, one in left.items() if key not in {*keys}]
@@ -453,8 +454,7 @@ class TableVerification:
             left = now
         if silent := self._silent & left.keys():
             self.result.not_repaired = self.result.not_repaired or (
-                f"the connector sent no record of {len(silent):,} of these rows. Its log says why: it never deletes a "
-                "row if another one may have its key in its records"
+                f"the connector sent no record of {len(silent):,} of these rows. Its log says why"
             )
         return list(left.values())
 
@@ -476,6 +476,15 @@ class TableVerification:
             "converted, or come from message.key.columns. A snapshot to an empty topic writes the table again"
         )
         return False
+
+    def _is_deletable(self, key: Key, one: RowDifference) -> bool:
+        """Return whether a row that only the topic has would be deleted from it."""
+        reason = never_deleted(self._table, key) if one.kind == "extra" else None
+        if reason is not None:
+            self.result.not_repaired = self.result.not_repaired or (
+                f"some rows that only the topic has are not deleted from it: {reason}"
+            )
+        return reason is None
 
     def _read_again(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key]) -> bool:
         """Send the signals for some keys, wait for their records, and return whether keys must be compared again."""

@@ -16,6 +16,7 @@ from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.verify import verification
+from rowtide.verify.comparison import RowDifference
 from rowtide.verify.routing import Routing
 from rowtide.verify.source import SourceTable, keys_condition
 from rowtide.verify.verification import TableVerification, VerifyOptions
@@ -63,6 +64,41 @@ def test_rows_are_looked_up_only_by_keys_that_are_those_of_the_server(
     assert keys_condition(source_table(kind, properties), [(key,)]) == condition
 
 
+VALUE_TO_KEY = {
+    "transforms": "v",
+    "transforms.v.type": "org.apache.kafka.connect.transforms.ValueToKey",
+    "transforms.v.fields": "op",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "properties", "key", "reason"),
+    [
+        ("DATE", DEBEZIUM, "t2000-01-01", None),
+        ("DATE", DEBEZIUM, "t1970-01-01", "zero.date.handling.mode is epoch"),
+        ("INT", VALUE_TO_KEY, "i1", "transforms.v: a record of topic"),
+    ],
+)
+def test_rows_that_the_connector_never_deletes_are_not_requested(
+    kind: str, properties: Mapping[str, str], key: str, reason: str | None
+) -> None:
+    """Their records were awaited for half a minute in each batch."""
+    one = verification_of(source_table(kind, properties))
+    one._repair, requested = object(), list[Any]()
+    one._read_again = lambda _fold, _topic, keys: requested.extend(keys)
+    extra, lost = RowDifference("extra", {"k": key}, None, {}), RowDifference("lost", {"k": "i7"}, {}, None)
+    found = [extra] if kind == "DATE" else [extra, lost]
+    assert one._repaired(None, None, None, found) == found
+    assert requested == [tuple(row.key.values()) for row in found if row.kind == "lost" or reason is None]
+    assert (reason or "") in one.result.not_repaired
+
+
+def verification_of(table: SourceTable) -> Any:
+    given = SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=300.0), dict
+    made: Any = TableVerification(*given, exact=True)  # type: ignore[arg-type]
+    return made
+
+
 def test_records_are_awaited_as_long_as_others_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row that is never deleted has no record. Each of three rounds waited for it for the whole --timeout."""
     now = 0.0
@@ -74,10 +110,7 @@ def test_records_are_awaited_as_long_as_others_come(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(verification, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep, time=time.time))
     fold: Any = SimpleNamespace(states=lambda key: [None] * (1 + (now >= arrivals[key])))
-    table = source_table("INT", {})
-    one: Any = TableVerification(
-        *(SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=300.0), dict), exact=True
-    )
+    one = verification_of(source_table("INT", {}))
     monkeypatch.setattr(one, "_consume", lambda _topic, _fold: None)
     one._await_records(fold, None, [*arrivals])
     assert (now, one._silent) == (75.0, {("i3",)})

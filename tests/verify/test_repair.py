@@ -15,7 +15,7 @@ from rowtide.verify.repair import RepairSignals, exact_key
 
 
 def source_table(key: str) -> Any:
-    tables = Tables(Server(Flavor.MYSQL))
+    tables = Tables(Server(Flavor.MARIADB))
     tables.apply(QueryEvent(f"CREATE TABLE d.t (k {key} PRIMARY KEY)", "d", position=""))
     table = tables.table("d", "t")
     assert isinstance(table, Table)
@@ -37,6 +37,13 @@ def source_table(key: str) -> Any:
         ("VARBINARY(9)", "sAP8=", "x00ff"),
         ("INT", "sx", None),
         ("FLOAT", "f1.5", None),
+        ("DOUBLE", "f-1e-300", "f-1e-300"),
+        ("DOUBLE", "finf", None),
+        ("DOUBLE(9,2)", "f1.5", None),
+        ("UUID", "s0e984725-c51c-4bf4-9960-e1c80e27aba0", "s0e984725-c51c-4bf4-9960-e1c80e27aba0"),
+        ("INET4", "s10.0.0.1", "s10.0.0.1"),
+        ("INET6", "s::ffff:10.0.0.1", "s::ffff:10.0.0.1"),
+        ("INET6", "s'", None),
         ("DATE", "i99999999", None),
         ("VARCHAR(9) CHARACTER SET cp932", "s中", "s中"),
         ("VARCHAR(9) CHARACTER SET cp932", "s髙", None),  # FBFC or EEE0: the server looks for one of them

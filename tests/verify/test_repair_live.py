@@ -78,6 +78,40 @@ def test_every_damage_is_mended_under_load(
         worker.stop()
 
 
+DOUBLES = 0.1, -1e-300, 5e-324, 1.7976931348623157e308, 123456789012345680.0, -0.0, 2.5, 1 / 3
+
+
+@pytest.mark.parametrize("server", [pytest.param("mysql", marks=pytest.mark.nightly), "mariadb"])
+@pytest.mark.parametrize("values", ["exact", pytest.param("debezium", marks=pytest.mark.nightly)])
+def test_rows_with_keys_of_doubles_and_addresses_are_mended(
+    server: str, values: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka
+) -> None:
+    database: Database = request.getfixturevalue(f"{server}_db")
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    config.properties |= {"rowtide.values": values, "value.converter.schemas.enable": "true"}
+    addresses = "u UUID, a INET4, b INET6, " if server == "mariadb" else ""
+    names = "d, u, a, b" if addresses else "d"
+    database.execute(f"CREATE TABLE t (d DOUBLE, {addresses}n INT, PRIMARY KEY ({names}))")
+
+    def insert(number: int, double: float) -> str:
+        ip6 = f"::ffff:10.0.0.{number}" if number % 2 else f"2001:db8::{number}"
+        more = f", '0e984725-c51c-4bf4-9960-00000000000{number}', '10.0.0.{number}', '{ip6}'" if addresses else ""
+        return f"INSERT INTO t VALUES ('{double!r}'{more}, 1)"
+
+    rows = [insert(number, double) for number, double in enumerate(DOUBLES)]
+    database.execute(*rows[:4])
+    with Worker(config).streaming() as worker:
+        database.execute(
+            *rows[4:], "SET SESSION sql_log_bin = 0", "DELETE FROM t WHERE d < 1", "UPDATE t SET n = 2 WHERE d > 2"
+        )
+        status, document = report(config, "--repair", "--channel", "http", "--web", f"http://127.0.0.1:{worker.port}")
+        assert (status, sorted(kind for _, kind, _, _ in repaired(document))) == (
+            0, ["extra"] * sum(one < 1 for one in DOUBLES) + ["stale"] * sum(one > 2 for one in DOUBLES),
+        ), document  # fmt: skip
+        assert report(config)[0] == 0
+        worker.stop()
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("server", ["mysql", "mariadb"])

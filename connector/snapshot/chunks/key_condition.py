@@ -15,6 +15,10 @@ _INTEGERS = INTEGERS | {"year", "bit"}
 _BYTES = BINARY_TYPES - {"binary"}
 _FIRST_ADJUSTED, _CENTURY, _LAST_ADJUSTED, _YEARS = 1970, 2000, 2069, 100
 _DIGITS = re.compile(r"-?[0-9.]+")
+_FLOATING = re.compile(r"-?[0-9.]+(e[-+]?[0-9]+)?")
+_ADDRESS = re.compile(r"[-0-9A-Fa-f:.]+")
+_ADDRESSES = frozenset({"uuid", "inet4", "inet6"})
+"""Types of MariaDB that are compared with a text by their bytes."""
 _LENGTH = re.compile(r"\((\d+)\)")
 
 
@@ -84,6 +88,10 @@ def _literal(column: Column, text: str) -> str | None:
                 return f"_utf8mb4 x'{value.encode().hex()}'"
             except UnicodeEncodeError:
                 return None
+        case "s" if kind in _ADDRESSES and _ADDRESS.fullmatch(value):
+            return f"'{value}'"
+        case "f" if kind == "double" and column.scale is None and _FLOATING.fullmatch(value):
+            return value if "e" in value else f"{value}e0"  # without an exponent it would be a DECIMAL
         case "x" if kind in _BYTES:
             return f"x'{value}'"
         case "x" if kind == "binary":

@@ -1,18 +1,22 @@
 """The rows that ``rowtide-reread-rows`` names by their keys: the query for them, and records for deleted ones.
 
 A value of a key is its canonical text without the letter of its type: a number in decimal digits, a text as it is,
-bytes as hexadecimal digits, a date or time in ISO 8601 (TIMESTAMP in UTC), a TIME as its microseconds. Pure.
+bytes as hexadecimal digits, a date or time in ISO 8601 (TIMESTAMP in UTC), a TIME as its microseconds, a DOUBLE with as
+many digits as it needs. Pure.
 """
 
 import logging
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
+from ipaddress import IPv4Address, IPv6Address
 from typing import Any
+from uuid import UUID
 
 from rowtide.connector.errors import ConnectorError
 from rowtide.connector.records.canonical import value_text
 from rowtide.connector.records.lossy_conversions import may_name_another_row
+from rowtide.connector.rows.layouts import inet6_text
 from rowtide.connector.snapshot.chunks.key_condition import clock_text, key_condition, value_in_records
 from rowtide.connector.snapshot.chunks.key_ranges import row_key
 from rowtide.connector.snapshot.incremental.keys.deletions import key_row, misdirection
@@ -29,7 +33,13 @@ _INTEGER, _HEX = re.compile(r"-?\d{1,20}"), re.compile(r"(?:[0-9a-f]{2})*")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:\+00:00)?)?")
 _INTEGERS = INTEGERS | {"year", "bit"}
 _TIMES = frozenset({"date", "datetime", "timestamp"})
-_VARIANTS = 8
+_PARSED: Mapping[str, Callable[[str], str]] = {
+    "double": lambda text: repr(float(text)),
+    "uuid": lambda text: str(UUID(text)),
+    "inet4": lambda text: str(IPv4Address(text)),
+    "inet6": lambda text: inet6_text(IPv6Address(text).packed),
+}
+VARIANTS = 8
 """This many values of the other columns show whether a deletion record depends on them."""
 
 
@@ -82,13 +92,13 @@ class RequestedKeys:
         for values in keys:
             given = dict(zip(names, values, strict=True))
             texts = tuple(given[name] for name in columns)
-            literals = {one.name: _server_text(one, text) for one, text in zip(key.columns, texts, strict=True)}
+            literals = {one.name: server_text(one, text) for one, text in zip(key.columns, texts, strict=True)}
             payload = key_row(structure.columns, literals)
             (decoded,) = row_keys.of_rows([keys_reader.row(payload)])
             if (found := tuple(value_text(value)[1:] for value in decoded)) != texts:  # type: ignore[attr-defined]
                 raise ValueError(f"{list(texts)} is not the form of a key here: write {list(found)}")
             if misdirected is None:
-                variants = [key_row(structure.columns, literals, variant) for variant in range(_VARIANTS)]
+                variants = [key_row(structure.columns, literals, variant) for variant in range(VARIANTS)]
                 misdirected = self._is_misdirected(variants, topics)
             if not misdirected and not self._ambiguous(texts, [one.name for one in key.columns]):
                 self._rows[self.texts(decoded)] = self._reader.row(payload)
@@ -141,8 +151,12 @@ class RequestedKeys:
         return {texts: row for texts, row in self._rows.items() if texts not in there}
 
 
-def _server_text(column: Column, text: str) -> bytes:
-    """Return a value in the server's text form."""
+def server_text(column: Column, text: str) -> bytes:
+    """Return a value in the server's text form.
+
+    Raises:
+        ValueError: it is not a value of the column.
+    """
     kind = column.data_type
     try:
         if kind in _INTEGERS and _INTEGER.fullmatch(text):
@@ -161,6 +175,8 @@ def _server_text(column: Column, text: str) -> bytes:
         if kind == "time" and _INTEGER.fullmatch(text):
             clock, _, digits = clock_text(int(text)).partition(".")
             return (clock + _fraction(digits, column)).encode()
+        if kind in _PARSED:
+            return _PARSED[kind](text).encode()
         if column.charset not in (None, "binary") and kind not in BINARY_TYPES:
             return text.encode()
     except (ValueError, OverflowError, InvalidOperation) as error:
