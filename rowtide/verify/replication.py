@@ -127,8 +127,8 @@ class Replication:
                 if error.args[0] in DENIED:
                     right = "REPLICA MONITOR" if self._session.mariadb else "REPLICATION CLIENT"
                     raise Undecided(
-                        "the account may not query the replication status of the other server (SHOW REPLICA STATUS): "
-                        f"grant it {right} there"
+                        "the account may not query the replication status of a replica (SHOW REPLICA STATUS): grant it "
+                        f"{right} there"
                     ) from error
                 if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
                     raise

@@ -7,7 +7,8 @@ like rows that change during a run.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rowtide.verify.errors import Undecided
 from rowtide.verify.source import SourceTable, without_counter
 
 _VERSION = 2
+_MOST_INTERRUPTED = 3
 
 
 @dataclass(slots=True)
@@ -60,6 +62,34 @@ class StoredReadings:
     def path(self, table: SourceTable) -> Path:
         """Return the file of a table."""
         return self.folder / f"{quote(f'{self.connector}.{table.id}', safe=' ')}.verify"
+
+    @contextmanager
+    def whole(self, table: SourceTable) -> Iterator[int]:
+        """Count a run that reads a table without a key, which no later run can continue, while it lasts.
+
+        Yields:
+            How many such runs in succession were interrupted before.
+
+        Raises:
+            Undecided: they were too many.
+        """
+        path = self.path(table).with_suffix(".interrupted")
+        try:
+            number = int(path.read_text()) if path.exists() else 0
+        except ValueError as error:
+            raise damaged(path, error) from error
+        if number >= _MOST_INTERRUPTED:
+            raise Undecided(
+                f"{number} runs in succession were interrupted. A table without a key is read in one view, from its "
+                f"beginning in each run: give the run more time, and delete {path}"
+            )
+        path.write_text(str(number + 1))
+        try:
+            yield number
+        except Exception:  # an error, which is reported, does not interrupt the run
+            path.unlink()
+            raise
+        path.unlink()
 
     def text(self, reading: TableReading, table: SourceTable, server: str) -> str:
         """Return the text of a reading, for :meth:`reading`."""

@@ -297,6 +297,7 @@ def _table_json(result: Result) -> dict[str, Any]:
         "source_rows": result.source_rows,
         f"{other}_rows": result.topic_rows,
         "resumed_rows": result.resumed,
+        "interrupted_runs": result.interrupted,
         "read_again": result.again,
         "not_compared": result.older,
         "repaired": [_difference_json(one, other) for one in result.repaired],
@@ -401,6 +402,8 @@ def report_lines(result: Result, limit: int) -> Iterator[str]:
         yield f"  proved at {described(result.start)}; rows that changed later, up to {described(result.end)}"
     if result.resumed:
         yield f"  continued a run that was interrupted: {result.resumed:,} rows were already read"
+    if result.interrupted:
+        yield f"  read from its beginning, because it has no key: {result.interrupted} runs before were interrupted"
     for name, rows in result.older.items():
         yield f"  column {name} was not compared in {rows:,} rows whose last record is older than the column"
     for name, (rows, change) in result.old.items():

@@ -15,6 +15,7 @@ import itertools
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -42,6 +43,7 @@ from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, RecordPlace, ServerIdentity, ViewOrder, before, described
 from rowtide.verify.progress import ConnectorProgress
 from rowtide.verify.repair import RepairError, RepairSignals, exact_key, never_deleted
+from rowtide.verify.replication import Replication
 from rowtide.verify.resume import StoredReadings, TableReading, damaged
 from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.texts import Key, Texts
@@ -105,6 +107,7 @@ class Result:
         source_rows: rows that were read from the source.
         topic_rows: rows that the topic, or the other server, has.
         resumed: rows of the source that an earlier run had read.
+        interrupted: earlier runs in succession that were interrupted, of a table that none can continue.
         again: keys that were read again because they had changed.
         differences: the differences.
         more: whether there may be further differences.
@@ -127,6 +130,7 @@ class Result:
     source_rows: int = 0
     topic_rows: int = 0
     resumed: int = 0
+    interrupted: int = 0
     again: int = 0
     differences: list[RowDifference] = field(default_factory=list)
     more: bool = False
@@ -194,7 +198,7 @@ class TableVerification:
             Undecided: the result cannot be decided.
             ConnectorError: the source or the topic cannot be read.
         """
-        run = self._keyed if self._table.key else self._counted
+        run = self._keyed if self._table.key else self._whole
         result, server = self.result, self._server
         result.key_names = self._texts.key_names
         self._progress.is_of(server, self.source.position())  # refuses another one
@@ -411,7 +415,7 @@ class TableVerification:
     def _round(self, fold: KeyedFold, topic: Topic, keys: Sequence[Key], forms: OldForms) -> dict[Key, RowDifference]:
         self._consume(topic, fold)
         fold.watch(keys)
-        rows, view = self._reread(keys)
+        rows, view = self._current(fold, keys)
         left, order, end = list(keys), self._order(view), view.end
         delivered = False
         limit = time.monotonic() + self._options.timeout_s
@@ -558,6 +562,28 @@ class TableVerification:
             )
         time.sleep(_POLL_S)
 
+    def _current(self, fold: KeyedFold, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
+        """Read the rows of watched keys again, when a replica has the changes that were in the topic before.
+
+        Raises:
+            Undecided: the replica has not executed them in time.
+        """
+        places = [place for key in keys for place in fold.states(key)[0].places[-1:]]
+        limit = time.monotonic() + self._options.timeout_s
+        while True:
+            rows, view = self._reread(keys)
+            order = self._order(view)
+            ahead = [place for place in places if order.order(place) is Order.AFTER]
+            if not ahead or not Replication(self.source.session, "", "").replicates:  # a fail-over may have lost them
+                return rows, view
+            if time.monotonic() > limit:
+                raise Undecided(
+                    f"server {self._server.identity} is a replica, and has not executed changes that are already in "
+                    f"the topic, such as {ahead[0].gtid}, in {self._options.timeout_s:.0f} s. Compare again when SHOW "
+                    "REPLICA STATUS says that it has, raise --timeout, or let database.hostname name its source"
+                )
+            time.sleep(_POLL_S)
+
     def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
         """Read the rows of some keys again in a view whose position is known."""
         with self.source.view(self._table) as view:
@@ -593,6 +619,10 @@ class TableVerification:
                 fold.add(Record(None, record.key, None, found.place))
 
     # --- tables without a key --------------------------------------------------------------------------------------
+
+    def _whole(self, path: Path) -> None:
+        with nullcontext(0) if self._resume is None else self._resume.whole(self._table) as self.result.interrupted:
+            self._counted(path)
 
     def _counted(self, path: Path) -> None:
         """Compare a table without a key with the copies of each row in the topic, in one view."""

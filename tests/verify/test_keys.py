@@ -11,17 +11,23 @@ import pytest
 
 from rowtide.connector.config.load import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
+from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.verify import verification
 from rowtide.verify.comparison import RowDifference
+from rowtide.verify.errors import Undecided
+from rowtide.verify.fold import FoldState
+from rowtide.verify.positions import RecordPlace, ServerIdentity, ViewOrder
 from rowtide.verify.routing import Routing
 from rowtide.verify.source import SourceTable, keys_condition
 from rowtide.verify.verification import TableVerification, VerifyOptions
 from tests.support.configurations import PROPERTIES
 
+SERVER = "00000000-0000-0000-0000-00000000000a"
 DEBEZIUM = {"rowtide.values": "debezium"}
 
 
@@ -93,10 +99,39 @@ def test_rows_that_the_connector_never_deletes_are_not_requested(
     assert (reason or "") in one.result.not_repaired
 
 
-def verification_of(table: SourceTable) -> Any:
-    given = SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=300.0), dict
+def verification_of(table: SourceTable, timeout_s: float = 300.0) -> Any:
+    given = SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=timeout_s), dict
     made: Any = TableVerification(*given, exact=True)  # type: ignore[arg-type]
     return made
+
+
+@pytest.mark.parametrize(("replicates", "executed", "outcome"), [(True, 8, 9), (True, 99, None), (False, 8, 7)])
+def test_a_replica_that_lags_is_awaited(
+    replicates: bool, executed: int, outcome: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are older than those of the topic. They were reported as different."""
+    now = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def reread(_keys: object) -> tuple[dict[Any, Any], TableView]:
+        last = 9 if now >= executed else 7
+        return {("i1",): {"k": f"i{last}"}}, TableView(*[SourceOffset("", 0, f"{SERVER}:1-{last}")] * 2)
+
+    monkeypatch.setattr(verification, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep, time=time.time))
+    monkeypatch.setattr(verification, "Replication", lambda *_: SimpleNamespace(replicates=replicates))
+    one = verification_of(source_table("INT", {}), timeout_s=20.0)
+    one._server, one._reread = ServerIdentity(SERVER, "1"), reread
+    one._order = lambda view: ViewOrder(view, same_server=False)
+    one.source.session = None
+    fold = SimpleNamespace(states=lambda _key: [FoldState({}, (RecordPlace(0, 0, "u", gtid=f"{SERVER}:9"),))])
+    if outcome is None:
+        with pytest.raises(Undecided, match=f"not executed changes that are already in the topic, such as {SERVER}:9"):
+            one._current(fold, [("i1",)])
+    else:
+        assert one._current(fold, [("i1",)])[0] == {("i1",): {"k": f"i{outcome}"}}
 
 
 def test_records_are_awaited_as_long_as_others_come(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,3 +131,29 @@ def test_a_damaged_file_of_rows_is_an_error(damage: str, tmp_path: Path) -> None
     )
     with pytest.raises(sqlite3.DatabaseError):
         KeyedFold(tmp_path / "2", kept)
+
+
+def test_a_table_without_a_key_is_not_read_for_ever(tmp_path: Path) -> None:
+    """Each run that was killed read it from its beginning again, and nothing said so."""
+    resume, counts = StoredReadings(tmp_path, "crm", RUN), list[int]()
+
+    def run(error: BaseException | None = None) -> None:
+        with resume.whole(table()) as interrupted:
+            counts.append(interrupted)
+            if error is not None:
+                raise error
+
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            run(SystemExit(143))
+    with pytest.raises(Undecided, match=r"3 runs in succession were interrupted.* delete .*a%2Fb.interrupted"):
+        run()
+    (kept,) = tmp_path.iterdir()
+    kept.write_text("2")
+    run()
+    with pytest.raises(OSError, match="lost"):
+        run(OSError("lost"))
+    assert (counts, [*tmp_path.iterdir()]) == ([0, 1, 2, 2, 0], [])
+    kept.write_text("x")
+    with pytest.raises(Undecided, match="is damaged"):
+        run()

@@ -11,13 +11,14 @@ from click.testing import CliRunner, Result
 
 from rowtide.cli import main
 from tests.chaos.primary import Primary
+from tests.support.connector_properties import address
 from tests.support.mysql.random_values import LOOSE, RandomRows
-from tests.support.processes.worker_process import WorkerConfig, eventually
+from tests.support.processes.worker_process import Worker, WorkerConfig, eventually
+from tests.verify.damages import MORE, inserts, load, report
 from tests.verify.damages import TABLES as LOADED
-from tests.verify.damages import inserts, load
 
 if TYPE_CHECKING:
-    from rowtide_stack import Database, SqlServer
+    from rowtide_stack import Database, Kafka, SqlServer
 
 pytestmark = pytest.mark.servers
 
@@ -154,3 +155,29 @@ def test_a_replica_under_load_is_equal_and_its_damages_are_found(name: str, tmp_
         status, tables = compare(*sides, "--table", f"{database.name}.orders")
         assert status == 2
         assert "its replication has ended: it was stopped (STOP REPLICA)" in tables["orders"]["reason"]
+
+
+@pytest.mark.nightly
+def test_a_replica_that_lags_is_not_different_from_the_topics(tmp_path: Path, kafka: Kafka) -> None:
+    """The command reads the replica, and the connector its source: the topics have changes that the replica lacks."""
+    from rowtide_stack import MySQL
+
+    with MySQL() as source, MySQL({"server_id": 2}) as replica, source.database() as database:
+        Primary(source, replica)
+        config = WorkerConfig(tmp_path, source, kafka.bootstrap, MORE | {"database.include.list": database.name})
+        database.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT)", "INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)")
+        with Worker(config).streaming() as worker:
+            eventually(lambda: replica.query(f"SHOW TABLES FROM {database.name}"), "the table is replicated")
+            config.properties |= address(replica)
+            assert report(config)[0] == 0
+            replica.execute("STOP REPLICA")
+            database.execute(
+                "UPDATE t SET n = 9 WHERE id = 1", "DELETE FROM t WHERE id = 2", "INSERT INTO t VALUES (4, 4)"
+            )
+            eventually(lambda: json.loads(worker.get("/health")[1])["lag"]["seconds"] == 0, "the changes are sent")
+            status, document = report(config, "--timeout", "3")
+            assert (status, document["tables"][0]["differences"]) == (2, []), document
+            assert "is a replica, and has not executed changes" in document["tables"][0]["reason"]
+            replica.execute("START REPLICA")
+            assert report(config)[0] == 0
+            worker.stop()
