@@ -85,6 +85,11 @@ def contradictions(structure: TableStructure, table: Table) -> list[Contradictio
     return found + [Contradiction(text) for text in _key_differences(structure, table)]
 
 
+def fits(event: MappedColumn, column: Column, table: Table) -> bool:
+    """Return whether a column of a TABLE_MAP does not contradict the column of a table."""
+    return not any(_differences(event, column, table, hidden=False))
+
+
 def _differences(event: MappedColumn, column: Column, table: Table, *, hidden: bool) -> Iterator[tuple[str, bool]]:
     layouts = expected_layouts(column) if table.complete or column.data_type in _EXACT_FORMS else None
     if layouts is not None and (event.type, event.metadata) not in layouts:

@@ -11,7 +11,7 @@ The schema history gets a DROP TABLE and a CREATE TABLE, which Debezium can read
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
-from rowtide.connector.pipeline.structures.comparison import labels
+from rowtide.connector.pipeline.structures.comparison import fits, labels
 from rowtide.connector.protocol import charset
 from rowtide.connector.protocol.events.table_structure import BinlogType, MappedColumn, TableStructure
 from rowtide.schema_history.catalog.changes import ChangeKind, SchemaChange
@@ -118,8 +118,14 @@ def repair_from_table_map(structure: TableStructure, known: Table | None, server
     _refuse_versioned(structure, known, server)
     ddl = _statement(structure, server, invisible)
     made = _parsed(ddl, structure, server)
-    old = {column.name.lower(): column for column in known.columns} if known is not None else {}
-    columns = tuple(_kept(column, old.get(column.name.lower())) for column in made.columns)
+    columns = made.columns
+    if known is not None:
+        old = {column.name.lower(): column for column in known.columns}
+        shown = (column for column in structure.columns if not _is_hidden(column, invisible))
+        columns = tuple(
+            _kept(column, old.get(column.name.lower()), mapped, known)
+            for column, mapped in zip(made.columns, shown, strict=True)
+        )
     hidden = tuple(
         invisible.get((column.name or "").lower())
         or Column(column.name or "", "bigint(20) unsigned", "bigint", length=20, unsigned=True)
@@ -136,11 +142,16 @@ def repair_from_table_map(structure: TableStructure, known: Table | None, server
     return Repair(table, _changes(table, known, ddl))
 
 
-def _kept(made: Column, old: Column | None) -> Column:
-    fits = old is not None and (old.data_type, old.unsigned, old.charset, old.labels, old.fsp, old.scale) == (
-        made.data_type, made.unsigned, made.charset, made.labels, made.fsp, made.scale,
-    )  # fmt: skip
-    return old if old is not None and fits and old.nullable == made.nullable else made
+def _kept(made: Column, old: Column | None, mapped: MappedColumn, known: Table) -> Column:
+    """Return the known column if it is what the TABLE_MAP shows, which lacks the digits of ``FLOAT(M,D)``."""
+    agrees = (
+        old is not None
+        and (old.data_type, old.unsigned, old.charset, old.labels, old.fsp, old.nullable)
+        == (made.data_type, made.unsigned, made.charset, made.labels, made.fsp, made.nullable)
+        and made.scale in (None, old.scale)
+        and fits(mapped, old, known)
+    )
+    return old if old is not None and agrees else made
 
 
 def _is_hidden(column: MappedColumn, known: Container[str]) -> bool:

@@ -94,6 +94,25 @@ def test_columns_that_fit_are_kept() -> None:
     assert (table.comment, table.charset) == ("also", "latin1")
 
 
+def test_a_known_column_is_kept_if_and_only_if_its_rows_fit_it() -> None:
+    known = made("CREATE TABLE t (f FLOAT(9,3), d DOUBLE(20,5), v VARCHAR(10), b BIT(1), x BINARY(4), c CHAR(3))")
+    columns = (
+        column("new", ColumnType.DATE),
+        column("f", ColumnType.FLOAT, 4, unsigned=False),
+        column("d", ColumnType.DOUBLE, 8, unsigned=False),
+        column("v", ColumnType.VARCHAR, 80, collation=UTF8MB4),
+        column("b", ColumnType.BIT, 8),
+        column("x", ColumnType.STRING, 8, collation=BINARY),
+        column("c", ColumnType.STRING, 12, collation=UTF8MB4),
+    )
+    structure = TableStructure("d", "t", columns, primary_key=())
+    table = repair_from_table_map(structure, known, MYSQL).table
+    assert [c.column_type for c in table.columns] == [
+        "date", "float(9,3)", "double(20,5)", "varchar(20)", "bit(8)", "binary(8)", "char(3)",
+    ]  # fmt: skip
+    assert contradictions(structure, table) == []
+
+
 def test_the_hidden_hash_of_mariadb_is_not_a_column() -> None:
     columns = (
         column("a", BinlogType.BLOB, 2, collation=45),
