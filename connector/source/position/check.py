@@ -168,9 +168,5 @@ def _mariadb(client: Client, gtids: str, sources: Selection, *, lists_files: boo
     written = str(client.fetch("SELECT @@GLOBAL.gtid_binlog_pos")[0][0] or "")
     oldest = ""
     for name, _ in binlog_files(client)[:1] if lists_files else ():
-        try:
-            oldest = str(client.fetch(f"SELECT BINLOG_GTID_POS({client.escape(name)}, 4)")[0][0] or "")
-        except pymysql.MySQLError as error:
-            if error.args[0] != _UNREADABLE:
-                raise
+        oldest = str(client.fetch(f"SELECT BINLOG_GTID_POS({client.escape(name)}, 4)")[0][0] or "")
     return mariadb_check(gtids, written, oldest, sources)
