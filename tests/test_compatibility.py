@@ -21,3 +21,12 @@ def test_every_type_is_recorded_on_its_server() -> None:
     found = compatibility.types()
     assert found["mysql"].keys() >= {"json", "vector", "geometry", "bit", "year", "timestamp", "set", "longblob"}
     assert found["mariadb"].keys() >= {"uuid", "inet4", "inet6", "geometry", "year", "timestamp"}
+
+
+def test_a_property_that_debezium_lacks_is_not_called_equal() -> None:
+    lines = compatibility.render().splitlines()
+    states = {line.split("`")[1]: line.split(" | ")[1] for line in lines if line.startswith("| `")}
+    own = {"rowtide.values", "databus.topic", "zero.date.handling.mode", "binlog.row.image.minimal.allowed"}
+    own |= {"database.flavor", "database.server.public.key.file", "schema.history.internal.compact.interval"}
+    assert {states[name] for name in own} == {"rowtide only"}
+    assert {states[name] for name in ("topic.prefix", "bootstrap.servers", "decimal.handling.mode")} == {"equal"}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rowtide.connector.config.catalogue import SECTIONS, entries
-from rowtide.connector.config.catalogue.property import Property, Status
+from rowtide.connector.config.catalogue.property import Family, Property, Status
 from rowtide.connector.config.property_reference import exact_default_of, name_of
 from tests.support.recordings import differences as stream
 from tests.support.recordings import snapshot_differences as snapshot
@@ -60,7 +61,8 @@ properties have other defaults: see *Exact values* in the documentation (`docs/e
 
 *equal*: as in Debezium. *better*: as in Debezium, except where Debezium loses or changes a value, or stops without
 need. *partly*: equal for what the remark names; anything else is an error at the start. *not yet*: an error at the
-start. *none needed*: accepted without effect, for the reason given.
+start. *none needed*: accepted without effect, for the reason given. *rowtide only*: Debezium has no such property;
+remove it when you go back.
 """
 
 
@@ -119,12 +121,18 @@ def _lines() -> Iterator[str]:
         for entry in entries(section):
             refused = entry.refused if isinstance(entry, Property) else {}
             remark = _remark(entry.reason, refused, exact_default_of(entry))
-            yield f"| `{name_of(entry)}` | {_STATES[entry.status]} | {remark} |"
+            state = "rowtide only" if _is_own(entry) else _STATES[entry.status]
+            yield f"| `{name_of(entry)}` | {state} | {remark} |"
 
 
 _STATES = {
     Status.SUPPORTED: "equal", Status.PARTLY: "partly", Status.WITHOUT_EFFECT: "none needed", Status.NOT_YET: "not yet",
 }  # fmt: skip
+
+
+def _is_own(entry: Property[Any] | Family) -> bool:
+    """Whether neither Debezium nor Kafka has a property."""
+    return name_of(entry).startswith(("rowtide.", "databus.", "canal.")) or entry.doc.startswith("rowtide only")
 
 
 def _state(cases_of: Mapping[str, set[str]], name: str, *, better: bool) -> str:

@@ -42,7 +42,7 @@ DATABASE_FLAVOR = Property(
     "database.flavor",
     optional(choice(Flavor)),
     None,
-    "The kind of server, instead of `connector.class`.",
+    "rowtide only: the kind of server, instead of `connector.class`.",
     default_text="mysql",
 )
 TASKS_MAX = Property(
@@ -192,7 +192,7 @@ SERVER_PUBLIC_KEY = Property(
     "database.server.public.key.file",
     optional(text()),
     None,
-    "The file with the server's RSA public key (PEM), with which the password is encrypted. rowtide's own. Without it, "
+    "rowtide only: the file with the server's RSA public key (PEM), with which the password is encrypted. Without it, "
     "the server offers its key itself (caching_sha2_password, sha256_password), and so could a program that only "
     "pretends to be the server. With a verified certificate (verify_ca, verify_identity) it is not needed.",
 )
