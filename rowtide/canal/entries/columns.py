@@ -281,23 +281,13 @@ def _selected(column: model.Column, kind: Kind) -> Callable[[Any], str]:
     """Return the function from the result of a query to the text that the same value has in the binlog."""
     match kind:
         case "enum":
-            return partial(_index_of_label, column.labels)
+            return identity  # the index is selected
         case "set":
             return partial(_bits_of_labels, column.labels)
         case "bytes" if column.data_type == "binary":
             return _without_padding
         case _:
             return _conversion(column, kind)
-
-
-def _index_of_label(labels: Sequence[str], label: str) -> str:
-    return str(labels.index(label) + 1) if label in labels else _no_label(label)
-
-
-def _no_label(label: str) -> str:
-    if label:
-        raise ValueError("a value is not one of the labels of its column")
-    return "0"
 
 
 def _bits_of_labels(labels: Sequence[str], joined: str) -> str:

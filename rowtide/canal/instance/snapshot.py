@@ -34,6 +34,7 @@ from rowtide.connector.rows.text_protocol_rows import ResultColumn, ResultReader
 from rowtide.connector.snapshot import Decision
 from rowtide.connector.snapshot.initial import Snapshot
 from rowtide.connector.snapshot.records import ReadTime, SnapshotTable, groups_by_size
+from rowtide.connector.source.server_queries import quoted, selected
 from rowtide.envelope import source as envelope_source
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
@@ -170,6 +171,16 @@ class EntryTable(SnapshotTable):
         super().__init__(table, settings, custom_query=custom_query)
         self._selected = selected_columns(table)
         self.columns = table.columns
+
+    @property
+    def selected(self) -> list[str]:
+        """The expressions that select the columns; of an ENUM its index, because label '' and no label are one text."""
+        return [
+            f"CAST({quoted(column.name)} AS UNSIGNED) AS {quoted(column.name)}"
+            if column.data_type == "enum"
+            else selected(column, exact=self.settings.canonical)
+            for column in self.columns
+        ]
 
     def reader(self, names: Sequence[str]) -> ResultReader:
         """Compile a reader of Canal's texts."""
