@@ -131,7 +131,7 @@ def _is_refused(servers: str) -> bool:
             socket.create_connection((broker.host, broker.port), _LOOK_S).close()
         except ConnectionRefusedError:
             continue
-        except OSError:
+        except (OSError, UnicodeError):  # the latter for a name that cannot be that of a host
             pass
         return False
     return True

@@ -48,7 +48,7 @@ def open_folder(url: str) -> ClaimCheckFolder:
     if parts.scheme not in ("", "file"):
         return _RemoteFolder(url)
     path = Path(unquote(parts.path) if parts.scheme else url).absolute()
-    if not path.is_dir():
+    if not os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for some paths
         raise DeliveryError(f"the folder of claim checks {path} does not exist: create it, or mount it")
     return _LocalFolder(path)
 

@@ -60,7 +60,7 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
     Raises:
         ConfigurationError: it is not an address of this machine, or the port is in use or not allowed.
     """
-    error = _refusal(host, 0 if any_port else port)
+    error = bind_error(host, 0 if any_port else port)
     if error is None:
         return
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
@@ -69,15 +69,16 @@ def require_address(host: str, port: int, *, any_port: bool) -> None:
     raise ConfigurationError([("--web-bind", _foreign(host, error))])
 
 
-def _refusal(host: str, port: int) -> OSError | None:
+def bind_error(host: str, port: int) -> OSError | None:
     """Return the reason why it is impossible to listen at an address; ``None`` if it is possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
+        host.encode("idna")  # create_server would leave a socket open
         socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        return error
     except UnicodeError as error:
         return OSError(errno.EADDRNOTAVAIL, str(error))
+    except OSError as error:
+        return error
     return None
 
 
@@ -108,7 +109,7 @@ def port_findings(address: WebAddress, connector: str) -> list[Finding]:
         connector: the connector's name.
     """
     host, port = address.host, address.port
-    refusal = _refusal(host, port)
+    refusal = bind_error(host, port)
     if refusal is None:
         return []
     if refusal.errno not in (errno.EADDRINUSE, errno.EACCES):

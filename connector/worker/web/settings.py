@@ -58,7 +58,7 @@ class WebSettings:
         """
         if key and not certificate:
             raise ConfigurationError([("--web-tls-key", "needs --web-tls-certificate")])
-        if proofs is not None and not Path(proofs).is_dir():
+        if proofs is not None and not os.path.isdir(proofs):  # noqa: PTH112 - Path.is_dir raises for some paths
             raise ConfigurationError(
                 [("--web-proofs", f"{proofs} is not a directory: create it for rowtide verify first")]
             )

@@ -1,7 +1,6 @@
 """Checks the requirements of a databus server other than the database and Kafka: ZooKeeper and the dumps."""
 
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +10,7 @@ from rowtide.connector.check import CheckedTable, Finding, Severity
 from rowtide.connector.config import Configuration
 from rowtide.connector.config.catalogue import databus
 from rowtide.connector.worker.web.access import is_loopback
+from rowtide.connector.worker.web.address import bind_error
 from rowtide.databus.server.registration import ServerNodes
 
 
@@ -60,16 +60,13 @@ def _address(config: Configuration, servers: str, running: str | None) -> Iterat
         own = host or own_host(servers)
     except (OSError, ValueError):
         own = host  # ZooKeeper cannot be reached, which is a separate finding
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        socket.create_server((host, port), family=family).close()
-    except OSError as error:
-        if running != f"{own}:{port}":  # otherwise it is this server
-            message = (
-                f"dumps cannot be served at {host or 'any address'}, port {port}: {error.strerror or error}. Choose "
-                f"another one, and see {databus.DUMP_ADDRESS.name}"
-            )
-            yield Finding(Severity.ERROR, databus.DUMP_PORT.name, message)
+    error = bind_error(host, port)
+    if error is not None and running != f"{own}:{port}":  # otherwise it is this server
+        message = (
+            f"dumps cannot be served at {host or 'any address'}, port {port}: {error.strerror or error}. Choose "
+            f"another one, and see {databus.DUMP_ADDRESS.name}"
+        )
+        yield Finding(Severity.ERROR, databus.DUMP_PORT.name, message)
     if is_loopback(own):
         message = f"is {own}: only clients on this host reach the dumps. Set an address that all clients reach"
         yield Finding(Severity.REMARK, databus.DUMP_ADDRESS.name, message)

@@ -20,6 +20,14 @@ def test_a_refused_connection_is_reported_without_waiting() -> None:
     assert found.retriable
 
 
+def test_a_name_that_cannot_be_that_of_a_host_is_reported() -> None:
+    name = "x" * 64
+    config = from_properties(configurations.PROPERTIES | {"bootstrap.servers": f"{name}:9092"})
+    (found,) = broker_findings(config, timeout=1)
+    assert found.subject == "bootstrap.servers"
+    assert name in found.message
+
+
 def test_brokers_of_signals_that_do_not_answer_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     signals, reach = f"127.0.0.1:{free_port()}", broker._reach
 

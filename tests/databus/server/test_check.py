@@ -88,6 +88,15 @@ def test_the_port_of_the_server_that_runs_is_its_own(
     assert not (tmp_path / "a").exists(), "nothing is created"
 
 
+@pytest.mark.parametrize("host", ["a..b", "x" * 64])
+def test_an_address_that_is_no_host_is_a_finding(host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rowtide.databus.server.check._running", lambda _servers, _nodes: None)
+    config = configured(tmp_path, zkpath="zoo:1", monitorip=host, monitorport="1234", data_dir=str(tmp_path))
+    finding = found(config)["databus.monitorport"]
+    assert finding.severity is Severity.ERROR
+    assert finding.message.startswith(f"dumps cannot be served at {host}, port 1234: encod")
+
+
 def test_the_topic_of_a_server_without_zookeeper(tmp_path: Path) -> None:
     table = CheckedTable("d", "t", None, None, "shop", 1)
     assert found(configured(tmp_path), (table,)) == {}

@@ -110,7 +110,7 @@ def test_a_program_that_does_not_speak_http() -> None:
         assert "by rowtide" not in found.message
 
 
-@pytest.mark.parametrize("host", ["203.0.113.9", "nosuch.invalid", "a..b", "2001:db8::1"])
+@pytest.mark.parametrize("host", ["203.0.113.9", "nosuch.invalid", "a..b", "é\u2028x", "2001:db8::1"])
 def test_an_address_of_another_machine(host: str) -> None:
     """It was a traceback at the start, and "in use" in the check."""
     with pytest.raises(ConfigurationError, match=f"--web-bind: {re.escape(host)} is not an address of this machine"):

@@ -86,5 +86,7 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
 
 def test_proofs_need_a_directory(tmp_path: Path) -> None:
     assert WebSettings.choose(proofs=str(tmp_path)).proofs == tmp_path
+    with pytest.raises(ConfigurationError, match=r"--web-proofs: x+ is not a directory"):
+        WebSettings.choose(proofs="x" * 300)  # longer than the system allows
     with pytest.raises(ConfigurationError, match=r"--web-proofs: .*/none is not a directory"):
         WebSettings.choose(proofs=str(tmp_path / "none"))
