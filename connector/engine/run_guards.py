@@ -43,12 +43,6 @@ class RunGuards:
         Raises:
             TakenOver: another program stores offsets.
         """
-        interval = config.delivery.offset_flush_interval_ms / 1000
-        if check and still_writing(offsets, interval, self._stop.wait) is not None:
-            raise TakenOver(
-                f"another program, such as Kafka Connect with Debezium, still stores offsets for {config.name} "
-                f"(topic.prefix={config.topics.prefix}) in topic {offsets.topic}. Stop the connector there first"
-            )
 
         def newer(writer: Writer) -> None:
             if self._stop.requested:
@@ -59,8 +53,14 @@ class RunGuards:
             )
             self._on_loss(self.taken_over)
 
-        self.second_writer = SecondWriterWatch(offsets, config.kafka.consumer, newer)
+        self.second_writer = SecondWriterWatch(offsets, newer)
         self.second_writer.start()
+        interval = config.delivery.offset_flush_interval_ms / 1000
+        if check and still_writing(offsets, interval, self._stop.wait) is not None:
+            raise TakenOver(
+                f"another program, such as Kafka Connect with Debezium, still stores offsets for {config.name} "
+                f"(topic.prefix={config.topics.prefix}) in topic {offsets.topic}. Stop the connector there first"
+            )
 
     def watch_topics(self, config: Configuration, components: Components, sent: Callable[[], Sequence[str]]) -> None:
         """Watch the topics from now on.

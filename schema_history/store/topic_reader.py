@@ -136,6 +136,10 @@ class TopicReader:
         admin: librdkafka settings of the admin client, including those of the connection.
         timeout: seconds without progress after which reading fails.
         query_timeout: seconds that one admin request may take; it is retried until ``timeout`` has passed.
+
+    Attributes:
+        settings: those of its consumers.
+        timeout: as given.
     """
 
     def __init__(
@@ -145,10 +149,10 @@ class TopicReader:
         timeout: float = 60.0,
         query_timeout: float | None = None,
     ) -> None:
-        self._consumer = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **CLIENT_LIMITS, **consumer, **_CONSUMER}
+        self.settings = {"group.id": "rowtide", "log_level": _ERRORS_ONLY, **CLIENT_LIMITS, **consumer, **_CONSUMER}
         self._admin = {"log_level": _ERRORS_ONLY, **admin, "allow.auto.create.topics": False}
         self._describing: AdminClient | None = None
-        self._timeout = timeout
+        self.timeout = timeout
         self._query_timeout = timeout if query_timeout is None else min(timeout, query_timeout)
 
     def extents(self, topic: str) -> dict[int, Extent] | None:
@@ -161,17 +165,18 @@ class TopicReader:
         return self._retried(topic, lambda: self._query(admin, topic))
 
     def _retried(self, topic: str, query: Callable[[], T]) -> T:
-        end = time.monotonic() + self._timeout
+        end = time.monotonic() + self.timeout
         while True:
             try:
                 return query()
             except KafkaException as failure:
                 error = failure.args[0]
                 if error.code() not in _PASSING or time.monotonic() > end:
-                    raise self._unreadable(topic, failure) from failure
+                    raise self.unreadable(topic, failure) from failure
             time.sleep(_RETRY_S)
 
-    def _unreadable(self, topic: str, failure: KafkaException) -> TopicReadError:
+    def unreadable(self, topic: str, failure: KafkaException) -> TopicReadError:
+        """Return the error of a topic that cannot be read."""
         brokers = self._admin.get("bootstrap.servers", "its brokers")
         error = failure.args[0]
         message = f"cannot read topic {topic!r} from {brokers}: {error.str()}"
@@ -265,12 +270,12 @@ class TopicReader:
         if not open_ends:
             return
         isolation = "read_committed" if committed else "read_uncommitted"
-        consumer = Consumer({**self._consumer, "isolation.level": isolation})
+        consumer = Consumer({**self.settings, "isolation.level": isolation})
         try:
             consumer.assign([TopicPartition(topic, number, extents[number].low) for number in open_ends])
             yield from self._consume(consumer, topic, open_ends)
         except KafkaException as failure:
-            raise self._unreadable(topic, failure) from failure
+            raise self.unreadable(topic, failure) from failure
         finally:
             consumer.close()
 
@@ -285,13 +290,13 @@ class TopicReader:
                 progress = time.monotonic()
                 reached[partition] = position
                 if message.error() is None and position <= open_ends[partition]:
-                    yield _record(message)
+                    yield stored_record(message)
                 if position >= open_ends[partition]:
                     del open_ends[partition]
-            if open_ends and time.monotonic() - progress > self._timeout:
+            if open_ends and time.monotonic() - progress > self.timeout:
                 partition = next(iter(open_ends))
                 raise TopicReadError(
-                    self._stuck(topic, partition, reached[partition], open_ends[partition]), retriable=True
+                    self.stuck(topic, partition, reached[partition], open_ends[partition]), retriable=True
                 )
 
     @staticmethod
@@ -306,11 +311,11 @@ class TopicReader:
             raise KafkaException(error)
         return -1, -1
 
-    def _stuck(self, topic: str, partition: int, reached: int, end: int) -> str:
+    def stuck(self, topic: str, partition: int, reached: int, end: int) -> str:
         """Return the reason why reading makes no progress, as far as known, and how to end a hanging transaction."""
         text = (
             f"cannot read topic {topic!r} to its end: partition {partition} is stuck at offset {reached} of {end} for "
-            f"{self._timeout:.0f} s"
+            f"{self.timeout:.0f} s"
         )
         place = TopicPartition(topic, partition)
         latest = {place: OffsetSpec.latest()}  # type: ignore[no-untyped-call]
@@ -341,7 +346,8 @@ def record_headers(message: Any) -> tuple[tuple[str, bytes | None], ...]:
     return tuple(message.headers() or ())
 
 
-def _record(message: Any) -> StoredRecord:
+def stored_record(message: Any) -> StoredRecord:
+    """Return the record of a message."""
     kind, timestamp = message.timestamp()
     return StoredRecord(
         partition=message.partition(),

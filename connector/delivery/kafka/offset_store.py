@@ -5,12 +5,14 @@ a tombstone. The topic is compacted and shared by all connectors of a cluster; a
 Java's producer chooses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from rowtide.connector.config.kafka.producer_settings import idempotent_settings
 from rowtide.connector.delivery.errors import OffsetStoreError, OffsetStoreUnavailable
+from rowtide.connector.delivery.kafka import offsets_log
 from rowtide.connector.delivery.kafka.writer import THIS_PROCESS, Writer
 from rowtide.connector.delivery.offset_store import OffsetRecord, is_offset_key, offset_key
 from rowtide.connector.records.offset import SourceOffset
@@ -73,6 +75,7 @@ class KafkaOffsetStore:
         self._reader = TopicReader(consumer, admin, timeout)
         self._read_extents: dict[int, Extent] | None = None
         self._last: StoredRecord | None = None
+        self._log: offsets_log.OffsetsLog | None = None
         plain = {k: v for k, v in producer.items() if not k.startswith("transaction")}
         at_once = {"linger.ms": 0, "message.timeout.ms": int(timeout * 1000)}
         self._writer = TopicWriter({**idempotent_settings(plain), **at_once}, timeout)
@@ -84,6 +87,25 @@ class KafkaOffsetStore:
     def is_own_key(self, key: bytes | None) -> bool:
         """Return whether it is the key of the connector's offsets, in any JSON formatting."""
         return key == self._key or is_offset_key(key, self.connector, self._prefix)
+
+    def follow(self, take: offsets_log.Take) -> None:
+        """Read the topic together with the other connectors of this process, until :meth:`leave`.
+
+        Args:
+            take: receives the records of the connector's offsets that are written from now on, in a thread.
+
+        Raises:
+            OffsetStoreError: the topic cannot be read.
+            OffsetStoreUnavailable: it cannot currently be read.
+        """
+        with self._reading():
+            self._log = offsets_log.follow(self, self._reader, self.topic, self.is_own_key, take)
+
+    def leave(self) -> None:
+        """End following, without waiting for Kafka."""
+        followed, self._log = self._log, None
+        if followed is not None:
+            offsets_log.leave(self, followed)
 
     def load(self) -> SourceOffset | None:
         """Return the last committed offset of the connector. Waits for open transactions to end.
@@ -115,23 +137,33 @@ class KafkaOffsetStore:
         return LastWrite(newest.partition, newest.offset, newest.timestamp, Writer.parse(newest.headers))
 
     def _newest(self) -> StoredRecord | None:
-        try:
+        with self._reading():
             extents = self._reader.extents(self.topic)
             if extents != self._read_extents:  # a start looks twice, and often nothing is written in between
                 self._last = self._read(extents or {})
                 self._read_extents = extents
-        except TopicReadError as failure:
-            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
-            raise kind(f"the source offset cannot be read: {failure}") from failure
         return self._last
 
     def _read(self, extents: Mapping[int, Extent]) -> StoredRecord | None:
-        last: dict[int, StoredRecord] = {}
-        for record in self._reader.read(self.topic, extents):
-            if self.is_own_key(record.key):
-                last[record.partition] = record
+        followed = self._log
+        if followed is not None:
+            found = followed.newest(self.is_own_key, extents, self._reader)
+        else:
+            last: dict[int, StoredRecord] = {}
+            for record in self._reader.read(self.topic, extents):
+                if self.is_own_key(record.key):
+                    last[record.partition] = record
+            found = list(last.values())
         # The same key with different JSON formatting can be in another partition; the newest record is then used.
-        return max(last.values(), key=lambda record: (record.timestamp, record.key == self._key), default=None)
+        return max(found, key=lambda record: (record.timestamp, record.key == self._key), default=None)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except TopicReadError as failure:
+            kind = OffsetStoreUnavailable if failure.retriable else OffsetStoreError
+            raise kind(f"the source offset cannot be read: {failure}") from failure
 
     def save(self, offset: SourceOffset | None) -> None:
         """Write the record, and wait for its acknowledgement; ``None`` writes a tombstone.

@@ -6,13 +6,11 @@ found by their offset records. As with fencing, the newest rowtide continues and
 """
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import Message
 
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore, LastWrite
 from rowtide.connector.delivery.kafka.writer import THIS_PROCESS, Writer
@@ -20,15 +18,6 @@ from rowtide.schema_history.store.topic_reader import record_headers
 
 log = logging.getLogger(__name__)
 
-_CONSUMER = {
-    "enable.auto.commit": False,
-    "allow.auto.create.topics": False,
-    "isolation.level": "read_committed",
-    "queued.max.messages.kbytes": 1024,
-    "log_level": 2,  # errors only
-}
-_TICK_S = 1.0
-_LOOK_UP_S = 5.0
 _WARN_EVERY_S = 60.0
 _LONGEST_INTERVAL_S = 60.0
 """Kafka Connect's default of ``offset.flush.interval.ms``."""
@@ -52,67 +41,42 @@ class SecondWriter:
 
 
 class SecondWriterWatch:
-    """Reads the offset records that are written while the connector runs, in a thread.
+    """Looks at the offset records that are written while the connector runs.
 
     Args:
         store: the connector's offset store.
-        consumer: librdkafka settings of the consumer, including those of the connection.
-        on_newer: called once, in the watch's thread, if a newer process of rowtide has taken over.
+        on_newer: called once, in another thread, if a newer process of rowtide has taken over.
     """
 
-    def __init__(
-        self, store: KafkaOffsetStore, consumer: Mapping[str, Any], on_newer: Callable[[Writer], None]
-    ) -> None:
+    def __init__(self, store: KafkaOffsetStore, on_newer: Callable[[Writer], None]) -> None:
         self._store = store
-        self._settings = {"group.id": "rowtide", **consumer, **_CONSUMER}
         self._on_newer = on_newer
-        self._stop = threading.Event()
+        self._ended = False
         self._warned_at = float("-inf")
-        self._thread = threading.Thread(target=self._run, name=f"{store.connector}/second-writer", daemon=True)
         self.seen: SecondWriter | None = None
 
     def start(self) -> None:
-        """Start with the next record that is written."""
-        self._thread.start()
+        """Start with the next record that is written.
+
+        Raises:
+            OffsetStoreError: the topic cannot be read.
+        """
+        self._store.follow(self._take)
 
     def close(self) -> None:
         """End, without waiting for Kafka."""
-        self._stop.set()
-
-    def _run(self) -> None:
-        consumer = Consumer(self._settings)
-        try:
-            while not self._stop.is_set() and not self._assigned(consumer):
-                self._stop.wait(_TICK_S)
-            while not self._stop.is_set():
-                for message in consumer.consume(100, _TICK_S):
-                    if not self._stop.is_set():
-                        self._take(message)
-        except Exception:
-            log.exception("the offsets topic %s is no longer watched for a second writer", self._store.topic)
-        finally:
-            consumer.close()
-
-    def _assigned(self, consumer: Consumer) -> bool:
-        topic = self._store.topic
-        try:
-            found = consumer.list_topics(topic, timeout=_LOOK_UP_S).topics[topic]
-            consumer.assign([TopicPartition(topic, number, OFFSET_END) for number in found.partitions])
-        except KafkaException:
-            return False
-        return bool(found.partitions)
+        self._ended = True
+        self._store.leave()
 
     def _take(self, message: Message) -> None:
-        if message.error() is not None or not self._store.is_own_key(message.key()):
-            return
         writer = Writer.parse(record_headers(message))
-        if writer == THIS_PROCESS:
+        if self._ended or writer == THIS_PROCESS:
             return
         name = "another program, such as Kafka Connect with Debezium" if writer is None else str(writer)
         before, now = self.seen, time.monotonic()
         self.seen = SecondWriter(name, 1 if before is None else before.records + 1, message.timestamp()[1] / 1000)
         if writer is not None and writer.newer_than(THIS_PROCESS):
-            self._stop.set()
+            self._ended = True
             self._on_newer(writer)
         elif before is None or before.name != name or now - self._warned_at > _WARN_EVERY_S:
             self._warned_at = now

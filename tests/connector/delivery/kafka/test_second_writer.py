@@ -78,7 +78,7 @@ def test_records_of_other_writers_are_seen(topics: Topics) -> None:
     topics.admin.ensure(topic, offsets_settings(2, 1))
     own = store(topics, topic)
     save_as_kafka_connect(topics, topic)  # before the watch begins
-    with closing(SecondWriterWatch(own, topics.client, newer.append)) as watch:
+    with closing(SecondWriterWatch(own, newer.append)) as watch:
         watch.start()
 
         def seen(expected: str, writer: KafkaOffsetStore) -> None:
