@@ -148,8 +148,12 @@ def evaluate(config: Configuration, facts: ServerFacts) -> list[Finding]:
     return ranked(found)
 
 
-def require(config: Configuration) -> CheckReport:
+def require(config: Configuration, *, server_only: bool = False) -> CheckReport:
     """Check everything before the connector starts.
+
+    Args:
+        config: the configuration.
+        server_only: check only the server and the account: another worker has checked the rest.
 
     Returns:
         The captured tables, and the warnings, remarks and tolerated errors for the log.
@@ -157,7 +161,7 @@ def require(config: Configuration) -> CheckReport:
     Raises:
         CheckFailedError: there are errors; ``retriable`` if only a server is unavailable.
     """
-    report = check(config)
+    report = check(config, tables=not server_only, kafka=not server_only)
     if any(not error.tolerated for error in errors_in(report.findings)):
         raise CheckFailedError(report.findings)
     # The connector's own replica is listed after every stop; a start ends its connection, if there still is one.

@@ -4,6 +4,7 @@ The calling thread reads, a second thread delivers. When one of them ends, the o
 """
 
 import contextlib
+import enum
 import logging
 import threading
 import time
@@ -60,6 +61,17 @@ from rowtide.schema_history.compaction.history_reader import StoredHistory
 log = logging.getLogger(__name__)
 
 
+class Checks(enum.Enum):
+    """What a run checks before it starts. Every run checks its topics, position and schema history."""
+
+    ALL = enum.auto()
+    """The server, the account, the tables and Kafka."""
+    SERVER = enum.auto()
+    """The server and the account: the connector moves from another worker, which has checked the rest."""
+    NONE = enum.auto()
+    """Nothing else: it is the next run of a task."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Start:
     """The input of a run, starting at the stored offset.
@@ -83,7 +95,7 @@ class ConnectorRun:
         settings: of the pipeline.
         stop: set to end the run; :meth:`stop` also interrupts waiting calls.
         progress: receives the progress of a snapshot.
-        check: check the database and Kafka first, and refuse to start if there are errors.
+        checks: what to check first; the run refuses to start if there are errors.
         sink: a sink to use instead of ``rowtide.sink``.
         stored: the last offset stored by an earlier run of this process; it is stored again if it was deleted.
         signalling: the signals of the connector.
@@ -108,7 +120,7 @@ class ConnectorRun:
         stop: threading.Event,
         progress: SnapshotProgress | None,
         *,
-        check: bool,
+        checks: Checks,
         sink: RecordSink | None = None,
         stored: SourceOffset | None = None,
         signalling: Signalling | None = None,
@@ -128,7 +140,7 @@ class ConnectorRun:
         self._config = config
         self._settings = settings
         self._progress = progress
-        self._check = check
+        self._checks = checks
         self._sink = sink
         self._signalling = signalling or Signalling()
 
@@ -220,7 +232,7 @@ class ConnectorRun:
         if components.sink is not None:
             components.sink.open()  # fences an older instance: only now is the stored offset final
         if isinstance(components.offsets, KafkaOffsetStore):
-            self.guards.exclude_second_writer(self._config, components.offsets, check=self._check)
+            self.guards.exclude_second_writer(self._config, components.offsets, check=self._checks is not Checks.NONE)
         self.stored = self._load(components.offsets)
         config, included, offset = with_included_tables(self._config, self.included, self.stored)
         self.included = included
@@ -255,12 +267,13 @@ class ConnectorRun:
 
     def _checked(self) -> tuple[tuple[CheckedTable, ...] | None, tuple[str, ...]]:
         """Check the database and Kafka; returns the captured tables, and why values would not be exact."""
-        if not self._check or self._stop.requested:
+        if self._checks is Checks.NONE or self._stop.requested:
             return None, ()
+        server_only = self._checks is Checks.SERVER
         database, kafka = self._config.database, self._config.kafka.bootstrap_servers
-        place = f" and Kafka at {kafka}" if self._config.uses_kafka else ""
+        place = f" and Kafka at {kafka}" if self._config.uses_kafka and not server_only else ""
         log.info("checking the database at %s:%d%s", database.hostname, database.port, place)
-        report = require(self._config)
+        report = require(self._config, server_only=server_only)
         log_findings(report.findings)
         return report.tables, report.exact_differences
 

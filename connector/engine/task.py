@@ -16,7 +16,7 @@ from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.errors import DeliveryError, TopicMissing
 from rowtide.connector.delivery.sinks import RecordSink
 from rowtide.connector.engine.pipeline_settings import pipeline_settings, run_id
-from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.run import Checks, ConnectorRun
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged, IncludedTables
 from rowtide.connector.errors import RegistryUnreachable
 from rowtide.connector.records.offset import SourceOffset
@@ -53,6 +53,7 @@ class ConnectorTask:
         changes: make :class:`~rowtide.connector.records.change.Change` objects from rows.
         signalling: the signals of the connector.
         form: the form of the messages of rows and statements, instead of Debezium's.
+        checks: what the first run checks.
 
     Attributes:
         current: the current run, or the last one.
@@ -70,6 +71,7 @@ class ConnectorTask:
         changes: bool = False,
         signalling: Signalling | None = None,
         form: MessageForm | None = None,
+        checks: Checks = Checks.ALL,
     ) -> None:
         self.config = config
         self._sink = sink
@@ -89,7 +91,7 @@ class ConnectorTask:
         self._stored: SourceOffset | None = None  # at the end of the last run
         self._included: IncludedTables | None = None  # as a signal has set them
         self._waiting = False
-        self.current = self._new_run(check=True)
+        self.current = self._new_run(checks)
         self._thread = threading.Thread(target=self._run, name=f"{config.name}/reader", daemon=True)
 
     @property
@@ -155,13 +157,13 @@ class ConnectorTask:
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
-    def _new_run(self, *, check: bool) -> ConnectorRun:
+    def _new_run(self, checks: Checks) -> ConnectorRun:
         return ConnectorRun(
             self.config,
             self._settings,
             self._stop,
             self.snapshot,
-            check=check,
+            checks=checks,
             sink=self._sink,
             stored=self._stored,
             signalling=self._signalling,
@@ -199,7 +201,7 @@ class ConnectorTask:
             if isinstance(failure, CapturedTablesChanged):
                 failure = None
                 if not self._stop.is_set():
-                    self.current = self._new_run(check=False)
+                    self.current = self._new_run(Checks.NONE)
                     continue
             if failure is None or not self._passes(failure):
                 break
@@ -223,7 +225,7 @@ class ConnectorTask:
                     failure = None
                 break
             self.restarts += 1
-            self.current = self._new_run(check=isinstance(failure, CheckFailedError))
+            self.current = self._new_run(Checks.ALL if isinstance(failure, CheckFailedError) else Checks.NONE)
             self._waiting = False
         return failure
 

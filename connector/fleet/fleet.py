@@ -19,6 +19,7 @@ from rowtide.connector.config import Configuration, ConfigurationError, Problem
 from rowtide.connector.config.catalogue.running import SANITIZE_PATTERN
 from rowtide.connector.config.conflicts import conflicts
 from rowtide.connector.config.secret import DEFAULT_SANITIZE_PATTERN, MASK, Sanitizer, masked_name
+from rowtide.connector.engine.run import Checks
 from rowtide.connector.errors import SignalError
 from rowtide.connector.fleet.balance import IDLE, LoadMeter, Placed, Workers, next_move
 from rowtide.connector.fleet.configurations import (
@@ -36,7 +37,7 @@ from rowtide.connector.fleet.configurations import (
     restart_record,
     target_record,
 )
-from rowtide.connector.fleet.settings import LABELS, FleetSettings, connector_configuration, label_of
+from rowtide.connector.fleet.settings import LABELS, FleetSettings, connector_configuration, digest, label_of
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
@@ -114,6 +115,7 @@ class _Run:
         again_at: when it may start again after another process has taken it over, in seconds of the monotonic clock.
         taken_at: when another process took over the previous run, although this worker never lost the partition.
         contested: whether that has happened again soon after: it would never end.
+        digest: of its configuration; empty if it is wrong.
         meter: measures its load; ``None`` if loads are not balanced.
         movable: whether it only reads the binlog; a snapshot would read its table from the beginning elsewhere.
     """
@@ -124,6 +126,7 @@ class _Run:
     again_at: float | None = None
     taken_at: float | None = None
     contested: bool = False
+    digest: str = ""
     meter: LoadMeter | None = None
     movable: bool = False
 
@@ -133,6 +136,11 @@ class _Run:
         if self.service is None:
             return self.failure
         return self.service.connector.failure or self.service.failure
+
+    @property
+    def checked(self) -> str:
+        """The digest of its configuration if its start has passed all checks; empty otherwise."""
+        return self.digest if self.service is not None and self.service.connector.state == "RUNNING" else ""
 
     @property
     def taken_over(self) -> bool:
@@ -187,6 +195,7 @@ class Fleet(Service):
         self._runs: dict[str, _Run] = {}
         self._steps: dict[str, asyncio.Task[None]] = {}
         self._restarts: set[str] = set()
+        self._built: dict[str, tuple[int, Configuration]] = {}  # by name, with the revision
         self._written: dict[str, ConnectorStatus] = {}
         self._caught_up = False
         self._changed = asyncio.Event()
@@ -317,13 +326,20 @@ class Fleet(Service):
         Raises:
             ConfigurationError: it has, for example, the ``topic.prefix`` of another connector.
         """
-        known: dict[str, Configuration] = {}
+        built: dict[str, tuple[int, Configuration]] = {}
         for one in connectors:
             if one.target is not Target.STOPPED or one.name == config.name:
+                before = self._built.get(one.name)
+                if before is not None and before[0] == one.revision:
+                    built[one.name] = before
+                    continue
                 with contextlib.suppress(ConfigurationError):  # it cannot start, or is of another program
-                    known[one.name] = connector_configuration(self.settings, one.name, one.properties)
-        before = conflicts(known)
-        if new := [problem for problem in conflicts(known | {config.name: config}) if problem not in before]:
+                    found = connector_configuration(self.settings, one.name, one.properties)
+                    built[one.name] = one.revision, found
+        self._built = built
+        known = {name: found for name, (_, found) in built.items()}
+        present = conflicts(known)
+        if new := [problem for problem in conflicts(known | {config.name: config}) if problem not in present]:
             raise ConfigurationError(new)
 
     def _revision(self, name: str) -> int:
@@ -437,11 +453,13 @@ class Fleet(Service):
         """Stop all connectors, and leave them to the other workers."""
         self._lease.close()
         await asyncio.gather(*self._steps.values(), return_exceptions=True)
-        given = [name for name in self.configurations.connectors if self.owns(name)] if self._caught_up else []
+        mine = [name for name in self.configurations.connectors if self.owns(name)] if self._caught_up else []
+        checked = {name: run.checked for name, run in self._runs.items()}
+        given = {name: replace(self._status("UNASSIGNED"), checked=checked.get(name, "")) for name in mine}
         await asyncio.gather(*(self._stop_run(name) for name in list(self._runs)))
         self._log.close()
         with contextlib.suppress(TopicWriteError):
-            await self._say({name: self._status("UNASSIGNED") for name in given})
+            await self._say(given)
 
     def _in_loop(self, act: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed already
@@ -673,10 +691,17 @@ class Fleet(Service):
             log.warning("connector %s cannot start: %s", name, error)
             self._runs[name] = _Run(connector, failure=error)
             return
-        service = ConnectorService(self._sharing_memory(config), beacon=self.beacon, loop=self.loop)
+        own, before = digest(config), self.statuses.by_name.get(name)
+        moves = before is not None and before.checked == own and before.worker_id != self.worker_id()
+        service = ConnectorService(
+            self._sharing_memory(config),
+            checks=Checks.SERVER if moves else Checks.ALL,
+            beacon=self.beacon,
+            loop=self.loop,
+        )
         service.on_end = lambda: self._ended(name)
         meter = LoadMeter(self.settings.balance_s) if self.settings.balance_s else None
-        self._runs[name] = _Run(connector, service, taken_at=taken_at, meter=meter)
+        self._runs[name] = _Run(connector, service, taken_at=taken_at, digest=own, meter=meter)
         self.services[name] = service
         await service.maybe_start()
 
@@ -732,7 +757,7 @@ class Fleet(Service):
             return self._status("FAILED", describe(failure))
         state = "RESTARTING" if run.service is None or failure is not None else run.service.connector.state
         load = None if run.meter is None else run.meter.rate
-        return replace(self._status(connect_state(state)), load=load, movable=run.movable)
+        return replace(self._status(connect_state(state)), load=load, movable=run.movable, checked=run.checked)
 
 
 def _is_news(now: ConnectorStatus, written: ConnectorStatus | None) -> bool:

@@ -1,11 +1,14 @@
 """The settings of a fleet's worker, with Kafka Connect's names, and the configurations of its connectors."""
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rowtide._version import __version__
 from rowtide.connector.config import (
     Configuration,
     ConfigurationError,
@@ -288,6 +291,15 @@ def connector_configuration(
         message = f"must be a label of workers, as {LABELS.name} has it; a reference cannot be one, not {label!r}"
         raise ConfigurationError([Problem(connect.RUNS_ON.name, message)])
     return from_properties(given, environ, not_required)
+
+
+def digest(config: Configuration) -> str:
+    """Return a text that differs for another configuration of a connector, or another version of rowtide.
+
+    Secrets do not count: it is written to a topic.
+    """
+    text = json.dumps([__version__, sorted(config.masked_properties().items())])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _read(property_: Property[Any], properties: Mapping[str, str], problems: list[Problem]) -> Any:

@@ -26,6 +26,7 @@ class ConnectorStatus:
         load: bytes per second that it reads and writes, if the fleet balances loads; ``None`` if that is not known.
         movable: whether it could currently move to another worker. Neither load nor movable counts when statuses are
             compared.
+        checked: the digest of the configuration with which it runs; empty until its start has passed all checks.
     """
 
     state: str
@@ -34,6 +35,7 @@ class ConnectorStatus:
     trace: str = ""
     load: int | None = field(default=None, compare=False)
     movable: bool = field(default=False, compare=False)
+    checked: str = ""
 
 
 class Statuses:
@@ -66,11 +68,12 @@ class Statuses:
             state, worker = fields["state"], fields["worker_id"]
             generation, trace = int(fields["generation"]), fields.get("trace") or ""
             load, movable = fields.get("rowtide_load"), fields.get("rowtide_movable") is True
+            checked = str(fields.get("rowtide_checked") or "")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return name
         if state in _STATES:
             rate = load if isinstance(load, int) else None
-            self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace), rate, movable)
+            self._found[name] = ConnectorStatus(state, str(worker), generation, str(trace), rate, movable, checked)
         return name
 
     @property
@@ -104,12 +107,15 @@ def status_records(name: str, status: ConnectorStatus | None) -> Iterator[Record
 
 
 def _value(status: ConnectorStatus) -> bytes:
-    content = {
+    content: dict[str, object] = {
         "state": status.state,
         "trace": status.trace or None,
         "worker_id": status.worker_id,
         "generation": status.generation,
     }
-    if status.load is not None:  # Kafka Connect skips fields that it does not know
+    # Kafka Connect skips fields that it does not know
+    if status.load is not None:
         content |= {"rowtide_load": status.load, "rowtide_movable": status.movable}
+    if status.checked:
+        content["rowtide_checked"] = status.checked
     return json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode()

@@ -15,6 +15,7 @@ from mode import Service
 from rowtide._version import __version__
 from rowtide.connector.config import Configuration
 from rowtide.connector.delivery.counters import OTHER_TOPICS
+from rowtide.connector.engine.run import Checks
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import SignalError
 from rowtide.connector.records.settings import MessageForm
@@ -52,6 +53,7 @@ class ConnectorService(Service):
     Args:
         config: the connector's configuration.
         form: the form of the messages of rows and statements, instead of Debezium's.
+        checks: what the first start checks.
 
     Attributes:
         connector: the task that runs the connector.
@@ -65,7 +67,9 @@ class ConnectorService(Service):
 
     logger = logging.getLogger("mode.rowtide")
 
-    def __init__(self, config: Configuration, form: MessageForm | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, config: Configuration, form: MessageForm | None = None, checks: Checks = Checks.ALL, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.config = config
         self._form = form
@@ -83,12 +87,12 @@ class ConnectorService(Service):
         self._before_reset: dict[str, int] = {}
         self._change = asyncio.Lock()
         self._tasks_made = 0
-        self.connector = self._new_task()
+        self.connector = self._new_task(checks)
 
-    def _new_task(self) -> ConnectorTask:
+    def _new_task(self, checks: Checks = Checks.ALL) -> ConnectorTask:
         self._tasks_made += 1
         on_end = functools.partial(self._ended, self._tasks_made)
-        return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling, form=self._form)
+        return ConnectorTask(self.config, on_end=on_end, signalling=self._signalling, form=self._form, checks=checks)
 
     def properties(self) -> Mapping[str, str]:
         """Return the configuration, with secrets masked."""

@@ -138,10 +138,10 @@ def test_the_connectors_own_replica_is_not_an_alarm(facts: Facts, configured: Co
 def test_a_start_does_not_mention_its_own_replica(configured: Configured, monkeypatch: pytest.MonkeyPatch) -> None:
     other = Finding(Severity.REMARK, "rowtide.online.schema.change.tables", "left out")
     found = [Finding(Severity.REMARK, "database.server.id", "the server lists this connector"), other]
-    monkeypatch.setattr(check, "check", lambda _config: check.CheckReport(found))
+    monkeypatch.setattr(check, "check", lambda _config, **_: check.CheckReport(found))
     assert check.require(configured()).findings == [other]
     warning = found[0]._replace(severity=Severity.WARNING)
-    monkeypatch.setattr(check, "check", lambda _config: check.CheckReport([warning]))
+    monkeypatch.setattr(check, "check", lambda _config, **_: check.CheckReport([warning]))
     assert check.require(configured()).findings == [warning]
 
 

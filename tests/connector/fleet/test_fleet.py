@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rowtide.connector.config import ConfigurationError
+from rowtide.connector.config import Configuration, ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
+from rowtide.connector.engine.run import Checks
 from rowtide.connector.errors import ConnectorError, SignalError
 from rowtide.connector.fleet.app import create_app
 from rowtide.connector.fleet.configurations import (
@@ -26,6 +27,7 @@ from rowtide.connector.fleet.configurations import (
     target_record,
 )
 from rowtide.connector.fleet.fleet import Fleet, Member, _is_news, partition_of
+from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records
 from rowtide.connector.fleet.topic_log import TopicLog
 from rowtide.connector.source.binlog_stream import ReplicaReplaced
@@ -97,6 +99,31 @@ def test_a_connector_that_conflicts_with_another_one_is_refused(
         await fleet.configure(target_record("shop", Target.STOPPED))
         assert await fleet._until(lambda: fleet.configurations.connectors["shop"].target is Target.STOPPED)
         await fleet.put("copy", CONNECTOR)
+
+    run(use)
+
+
+def test_a_request_builds_only_changed_configurations(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = list[str]()
+
+    def counted(given: FleetSettings, name: str, properties: Mapping[str, str]) -> Configuration:
+        built.append(name)
+        return connector_configuration(given, name, properties)
+
+    monkeypatch.setattr("rowtide.connector.fleet.fleet.connector_configuration", counted)
+
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR)
+        for number in (6, 7):
+            own = {"topic.prefix": f"crm{number}", "database.server.id": f"{number}"}
+            await fleet.put(f"crm{number}", CONNECTOR | own)
+        assert sorted(built) == ["crm6", "crm6", "crm7", "shop", "shop"]
+        await fleet.put("shop", CONNECTOR | {"topic.prefix": "moved"})
+        await fleet.put("copy", CONNECTOR | {"database.server.id": "8"})
+        with pytest.raises(ConfigurationError, match="shop and last have the same"):
+            await fleet.put("last", CONNECTOR | {"topic.prefix": "moved", "database.server.id": "9"})
 
     run(use)
 
@@ -191,6 +218,43 @@ def test_one_that_is_taken_over_begins_again_once(
         fleet._apply(fleet.settings.config_topic, *restart_record("shop", only_failed=True), 100)
         await taken_over()
         assert fleet.state_of("shop").state == "RESTARTING", "somebody has restarted it since"
+        working.cancel()
+
+    run(use)
+
+
+def test_what_another_worker_has_checked_is_not_checked_again(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
+
+    async def use(fleet: Fleet) -> None:
+        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
+        fleet._begin()
+        await fleet.put("shop", CONNECTOR)
+        working = asyncio.ensure_future(fleet._reconcile(fleet))
+
+        async def checks(before: ConnectorStatus | None) -> Checks:
+            """What a start after this status checks."""
+            for record in status_records("shop", before):
+                fleet._apply_status(*record)
+            fleet._restarts.add("shop")
+            fleet._changed.set()
+            await until(lambda: not fleet._restarts and not fleet._steps and "shop" in fleet.services)
+            task: Task = fleet.services["shop"].connector  # type: ignore[assignment]
+            return task.checks
+
+        assert await checks(None) is Checks.ALL
+        own = fleet._news()["shop"]
+        assert own is not None
+        assert own.checked
+        moved = replace(own, worker_id="v:1")
+        assert await checks(moved) is Checks.SERVER
+        assert await checks(replace(moved, state="UNASSIGNED")) is Checks.SERVER, "its worker has ended in order"
+        assert await checks(own) is Checks.ALL, "somebody has restarted it"
+        assert await checks(replace(moved, checked="")) is Checks.ALL, "it had not begun to run"
+        await fleet.put("shop", CONNECTOR | {"poll.interval.ms": "700"})
+        assert await checks(moved) is Checks.ALL, "it has another configuration"
         working.cancel()
 
     run(use)

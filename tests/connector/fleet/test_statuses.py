@@ -22,11 +22,12 @@ def test_a_stopped_connector_has_no_task() -> None:
 
 def test_what_is_written_is_read() -> None:
     failed = ConnectorStatus("FAILED", "w:1", 2, "why\n\u00fc")
+    checked = ConnectorStatus("RUNNING", "w:1", 3, checked="0a1b")
     found = Statuses()
-    for name, status in (("a", RUNNING), ("b", failed), ("c", RUNNING), ("c", None)):
+    for name, status in (("a", RUNNING), ("b", failed), ("c", RUNNING), ("c", None), ("d", checked)):
         for record in status_records(name, status):
             found.apply(*record)
-    assert found.by_name == {"a": RUNNING, "b": failed}
+    assert found.by_name == {"a": RUNNING, "b": failed, "d": checked}
 
 
 @pytest.mark.parametrize("value", [b"{", b"[]", b"{}", b'{"state":"SLEEPING","worker_id":"w","generation":1}', b"1"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 
+from rowtide.connector.engine.run import Checks
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.worker.service import ConnectorService
 
@@ -16,7 +17,8 @@ class Task:
     left_behind = False
     error = None
 
-    def __init__(self, on_end: Callable[[], None]) -> None:
+    def __init__(self, on_end: Callable[[], None], checks: Checks) -> None:
+        self.checks = checks
         self.started = self.stopped = False
         self.failure: BaseException | None = None
         self._on_end = on_end
@@ -31,7 +33,7 @@ class Task:
 
     @property
     def state(self) -> str:
-        return "FAILED" if self.failure is not None else "STREAMING"
+        return "FAILED" if self.failure is not None else "RUNNING"
 
     @property
     def runs(self) -> bool:
@@ -52,9 +54,9 @@ class Task:
 class Connector(ConnectorService):
     """A connector with such tasks."""
 
-    def _new_task(self) -> ConnectorTask:
+    def _new_task(self, checks: Checks = Checks.ALL) -> ConnectorTask:
         self._tasks_made += 1
         number = self._tasks_made
-        task = Task(lambda: self._ended(number, None))
+        task = Task(lambda: self._ended(number, None), checks)
         self.tasks: list[Task] = [*getattr(self, "tasks", []), task]
         return task  # type: ignore[return-value]
