@@ -66,8 +66,13 @@ _THREADS = 64
 """Threads of the event loop. Each connector may wait in two for servers that do not answer."""
 _LOOK_S = 0.05
 _READ_BACK_S = 5.0
+_STARTS = 3
+"""The number of connectors that start at the same time: the first ones run soon, and those that run are not late."""
+_START_S = 0.5
+"""The longest time for which one start delays the next: a server may not answer."""
 _LOAD_CHANGE = 0.2
 """A load is written again when it has changed by this fraction."""
+_BEGINNING = ("STARTING", "RECOVERING")
 _REST_INTERVALS = 12
 """The number of intervals for which a connector that has moved stays where it is."""
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
@@ -195,6 +200,7 @@ class Fleet(Service):
         self._runs: dict[str, _Run] = {}
         self._steps: dict[str, asyncio.Task[None]] = {}
         self._restarts: set[str] = set()
+        self._starting = asyncio.Semaphore(_STARTS)
         self._built: dict[str, tuple[int, Configuration]] = {}  # by name, with the revision
         self._written: dict[str, ConnectorStatus] = {}
         self._caught_up = False
@@ -424,9 +430,9 @@ class Fleet(Service):
         except TopicWriteError as error:
             raise StoreUnavailable(f"{self.settings.status_topic} cannot be written: {error}") from error
 
-    async def _until(self, condition: Callable[[], bool]) -> bool:
-        """Wait, for some seconds at most, until this worker has read its own records, and return whether it has."""
-        end = time.monotonic() + _READ_BACK_S
+    async def _until(self, condition: Callable[[], bool], limit_s: float | None = None) -> bool:
+        """Wait for a condition, by default until this worker has read its own records, and return whether it is met."""
+        end = time.monotonic() + (_READ_BACK_S if limit_s is None else limit_s)
         while not condition() and time.monotonic() < end and not self.should_stop:
             await self.sleep(_LOOK_S)
         return condition()
@@ -679,9 +685,10 @@ class Fleet(Service):
         taken_at = time.monotonic() if before is not None and before.taken_over and name not in self._restarts else None
         self._restarts.discard(name)
         await self._stop_run(name)
-        wanted = self._wanted(name)
-        if wanted is not None and not self.should_stop:
-            await self._start_run(wanted, taken_at)
+        async with self._starting:
+            wanted = self._wanted(name)
+            if wanted is not None and not self.should_stop:
+                await self._start_run(wanted, taken_at)
 
     async def _start_run(self, connector: Connector, taken_at: float | None) -> None:
         name = connector.name
@@ -704,6 +711,7 @@ class Fleet(Service):
         self._runs[name] = _Run(connector, service, taken_at=taken_at, digest=own, meter=meter)
         self.services[name] = service
         await service.maybe_start()
+        await self._until(lambda: service.connector.state not in _BEGINNING, _START_S)
 
     async def _stop_run(self, name: str) -> None:
         run = self._runs.get(name)

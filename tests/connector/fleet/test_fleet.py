@@ -260,6 +260,35 @@ def test_what_another_worker_has_checked_is_not_checked_again(
     run(use)
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_few_connectors_start_at_the_same_time(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch, *, hangs: bool
+) -> None:
+    """One that waits for its server delays the others for a moment only."""
+    monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
+    monkeypatch.setattr("rowtide.connector.fleet.fleet._START_S", 0.0 if hangs else 600.0)
+    monkeypatch.setattr(Task, "state", "RECOVERING")
+
+    async def use(fleet: Fleet) -> None:
+        for number in range(5):
+            apply(fleet, connector_record(f"c{number}", CONNECTOR), number)
+        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
+        fleet._begin()
+        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        if hangs:
+            await until(lambda: len(fleet.services) == 5)
+        else:
+            await until(lambda: len(fleet.services) == 3)
+            await asyncio.sleep(0.3)
+            assert len(fleet.services) == 3
+            monkeypatch.setattr(Task, "state", "RUNNING")
+            await until(lambda: len(fleet.services) == 5)
+        await until(lambda: not fleet._steps)
+        working.cancel()
+
+    run(use)
+
+
 def test_no_step_begins_while_the_worker_stops(
     run: Callable[[Callable[[Fleet], Awaitable[None]]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
