@@ -22,6 +22,7 @@ from typing import Any, Self
 
 import click
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docker"))
@@ -245,10 +246,12 @@ def measured(
         fleet.create(name, config | {"table.include.list": f"{_SCHEMA}.{table}", "snapshot.mode": "no_data"})
     _until(lambda: len(fleet.owners()) == len(names), "all connectors run")
     topics = {name: f"{name}.{_SCHEMA}.{table}" for table, name in names.items()}
+    admin = AdminClient({"bootstrap.servers": bootstrap})
     handed_over: list[float] = []
     others: list[float] = []
     with Load(database, tables, interval_s) as load:
-        time.sleep(5)  # the topics are created with the first row
+        # With the first rows. A consumer finds later ones only when it asks for all topics again, after minutes.
+        _until(lambda: admin.list_topics(timeout=30).topics.keys() >= set(topics.values()), "all topics exist")
         with Arrivals(bootstrap, topics) as arrivals:
             for _ in range(kills):
                 newest = len(load.committed)
@@ -331,7 +334,9 @@ def main(
     with ExitStack() as stack:
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="rowtide-bench-"))).absolute()
         folder.mkdir(exist_ok=True, parents=True)
-        database, kafka = stack.enter_context(MySQL()), stack.enter_context(Kafka())
+        # A connector holds one connection, or two in Debezium, and needs others for its start.
+        options = {"max_connections": 100 + 5 * connectors}
+        database, kafka = stack.enter_context(MySQL(options)), stack.enter_context(Kafka())
         database.execute(f"CREATE DATABASE {_SCHEMA}")
         tables = [f"t{number}" for number in range(connectors)]
         database.execute(*(f"CREATE TABLE {name} (id INT PRIMARY KEY)" for name in tables), database=_SCHEMA)
