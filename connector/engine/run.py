@@ -103,6 +103,7 @@ class ConnectorRun:
         lineage: receives the tables and topics.
 
     Attributes:
+        started_at: seconds since the epoch.
         state: ``STARTING``, ``SNAPSHOT``, ``RECOVERING`` or ``RUNNING``.
         reader: set when the run streams.
         delivery: set when the run delivers to a sink.
@@ -127,6 +128,7 @@ class ConnectorRun:
         included: IncludedTables | None = None,
         lineage: Lineage | None = None,
     ) -> None:
+        self.started_at = time.time()
         self.state = "STARTING"
         self.reader: BinlogReader | None = None
         self.delivery: Delivery | None = None

@@ -1,5 +1,6 @@
 """Telemetry: OpenTelemetry's traces and metrics, OpenLineage's events. Their libraries are imported only if used."""
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +12,8 @@ from rowtide.envelope.table import TableSchema
 from rowtide.errors import needs_package
 
 __all__ = ["Lineage", "TelemetryError", "Tracing", "lineage", "tracing"]
+
+log = logging.getLogger(__name__)
 
 
 class TelemetryError(ConnectorError):
@@ -43,7 +46,25 @@ def tracing(config: Configuration) -> Tracing:
         from rowtide.connector.telemetry.spans import Spans, flush  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         raise TelemetryError(f"rowtide.opentelemetry.enabled=true {needs_package(missing, 'otel')}") from missing
-    return Tracing(Spans(config).acknowledged, flush)
+    return Tracing(_contained(Spans(config).acknowledged), flush)
+
+
+def _contained(make: Callable[[Sent, float], None]) -> Callable[[Sent, float], None]:
+    """Return a function that makes spans, and reports its first failure: delivery continues without them."""
+    failed = False
+
+    def acknowledged(sent: Sent, at_s: float) -> None:
+        nonlocal failed
+        try:
+            make(sent, at_s)
+        except Exception:
+            if not failed:
+                failed = True
+                log.exception(
+                    "spans cannot be made; the connector is not affected, and further failures are not logged"
+                )
+
+    return acknowledged
 
 
 class Lineage(Protocol):

@@ -8,10 +8,11 @@ documentation "Integrating with OpenLineage".
 """
 
 import contextlib
+import functools
 import queue
 import threading
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ _CONFIG_SCHEMA = (
     "spec/DebeziumRunFacet.json"
 )
 _MOST_WAITING = 1000
-"""Events that wait to be sent; more are dropped. A connector has one for each of its tables at its start."""
+"""Events that wait to be sent, in addition to one for each table and topic; more are dropped."""
 _CLOSE_S = 2.0
 
 
@@ -87,7 +88,7 @@ class OpenLineage:
             ),
         }
         self._described: dict[tuple[str, str], object] = {}
-        self._waiting: queue.Queue[RunEvent | None] = queue.Queue(_MOST_WAITING)
+        self._waiting: queue.SimpleQueue[Callable[[], RunEvent] | None] = queue.SimpleQueue()
         self._over = False
         self._outages = Outages("OpenLineage's events", "their receiver", "openlineage.integration.config.file.path")
         self._thread = threading.Thread(target=self._send_all, name=f"{config.name}/lineage", daemon=True)
@@ -120,35 +121,30 @@ class OpenLineage:
             table = one.table
             name = f"{table.id.database}.{table.id.table}"
             if self._is_new("table", name, table):
-                facets = _facets("TABLE", list(_columns(one, comments=self._config.values.include_schema_comments)))
-                self._put(RunState.RUNNING, inputs=[InputDataset(self._database, name, None, facets=facets)])
+                self._put(RunState.RUNNING, inputs=functools.partial(self._table, name, one))
             if topics and self._is_new("topic", one.topic, one.envelope):
-                self.topic(one.topic, [_field(field) for field in one.envelope.fields])
-
-    def topic(self, name: str, fields: Sequence[SchemaDatasetFacetFields] = ()) -> None:
-        """Report a topic; without fields, its schema is not known."""
-        self._put(RunState.RUNNING, outputs=[OutputDataset(self._kafka, name, None, facets=_facets("STREAM", fields))])
+                self._put(RunState.RUNNING, outputs=functools.partial(self._topic, one.topic, one.envelope.fields))
 
     def topics(self, names: Iterable[str]) -> None:
         """Report topics whose schemas are not known, once each."""
         for name in names:
             if self._is_new("topic", name, True):
-                self.topic(name)
+                self._put(RunState.RUNNING, outputs=functools.partial(self._topic, name))
+
+    def _table(self, name: str, one: TableSchema) -> list[InputDataset]:
+        facets = _facets("TABLE", list(_columns(one, comments=self._config.values.include_schema_comments)))
+        return [InputDataset(self._database, name, None, facets=facets)]
+
+    def _topic(self, name: str, fields: Sequence[Field] = ()) -> list[OutputDataset]:
+        """Return a topic as a dataset; without fields, its schema is not known."""
+        facets = _facets("STREAM", [_field(field) for field in fields])
+        return [OutputDataset(self._kafka, name, None, facets=facets)]
 
     def close(self) -> None:
         """Send the waiting events; returns after at most two seconds, and drops the rest."""
-        while True:
-            try:
-                self._waiting.put_nowait(None)
-                break
-            except queue.Full:
-                self._drop_oldest()
+        self._waiting.put(None)
         self._thread.join(_CLOSE_S)
         self._over = True
-
-    def _drop_oldest(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            self._waiting.get_nowait()
 
     def _is_new(self, kind: str, name: str, description: object) -> bool:
         known = self._described.get((kind, name))
@@ -165,29 +161,46 @@ class OpenLineage:
         servers = self._config.telemetry.lineage_kafka or self._config.kafka.bootstrap_servers
         return f"kafka://{servers.partition(',')[0].strip()}"
 
-    def _put(self, state: RunState, error: BaseException | None = None, **datasets: Any) -> None:
+    def _put(
+        self,
+        state: RunState,
+        error: BaseException | None = None,
+        inputs: Callable[[], list[InputDataset]] = list,
+        outputs: Callable[[], list[OutputDataset]] = list,
+    ) -> None:
+        if self._waiting.qsize() >= _MOST_WAITING + len(self._described):
+            self._outages.failed()
+            return
+        at = datetime.now(UTC).isoformat()
+        # Ten thousand events with the columns of their tables would take more memory than the tables.
+        self._waiting.put(lambda: self._event(at, state, error, inputs(), outputs()))
+
+    def _event(
+        self,
+        at: str,
+        state: RunState,
+        error: BaseException | None,
+        inputs: list[InputDataset],
+        outputs: list[OutputDataset],
+    ) -> RunEvent:
         facets = dict(self._run_facets)
         if error is not None:
             trace = "".join(traceback.format_exception(error))
             facets["errorMessage"] = ErrorMessageRunFacet(str(error), "Python", trace, producer=_PRODUCER)
-        event = RunEvent(
-            eventTime=datetime.now(UTC).isoformat(),
+        return RunEvent(
+            eventTime=at,
             producer=_PRODUCER,
             run=Run(self._run_id, facets),
             job=self._job,
             eventType=state,
-            inputs=datasets.get("inputs", []),
-            outputs=datasets.get("outputs", []),
+            inputs=inputs,
+            outputs=outputs,
         )
-        try:
-            self._waiting.put_nowait(event)
-        except queue.Full:
-            self._outages.failed()
 
     def _send_all(self) -> None:
         while (event := self._waiting.get()) is not None and not self._over:
             try:
-                self._client.emit(event)
+                self._client.emit(event())
             except Exception:  # noqa: BLE001 - whatever its transport raises
                 self._outages.failed()
             else:

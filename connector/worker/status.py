@@ -48,6 +48,7 @@ class Status:
         tags: ``custom.metric.tags``.
         state: one of ``STATES``.
         started_at: seconds since the epoch.
+        run_started_at: when its counters, except for ``restarts``, began at 0; seconds since the epoch.
         now: seconds since the epoch.
         error: the last error; ``None`` if there was none, or the connector has recovered.
         restarts: restarts from the stored position.
@@ -69,6 +70,7 @@ class Status:
     tags: Mapping[str, str]
     state: str
     started_at: float
+    run_started_at: float
     now: float
     error: str | None
     restarts: int
@@ -150,6 +152,7 @@ def status_of(task: ConnectorTask, now: float) -> Status:
         tags=config.metric_tags,
         state=state,
         started_at=task.started_at,
+        run_started_at=run.started_at,
         now=now,
         error=error,
         restarts=task.restarts,
@@ -163,9 +166,14 @@ def status_of(task: ConnectorTask, now: float) -> Status:
     )
 
 
-def combined_health(statuses: Sequence[Status]) -> dict[str, Any]:
-    """Return the response body of ``/health``: that of the connector, or of each by its name if there are several."""
-    if len(statuses) == 1:
+def combined_health(statuses: Sequence[Status], *, several: bool) -> dict[str, Any]:
+    """Return the response body of ``/health``: that of the only connector, or of each by its name.
+
+    Args:
+        statuses: the statuses of the connectors.
+        several: whether there may be several, however many there are.
+    """
+    if not several and len(statuses) == 1:
         return health(statuses[0])
     return {
         "status": "UP" if all(status.healthy for status in statuses) else "DOWN",
@@ -174,16 +182,17 @@ def combined_health(statuses: Sequence[Status]) -> dict[str, Any]:
     }
 
 
-def probe(statuses: Sequence[Status], *, up: bool) -> dict[str, Any]:
+def probe(statuses: Sequence[Status], *, up: bool, several: bool) -> dict[str, Any]:
     """Return the response body of a probe.
 
     Args:
         statuses: the statuses of the connectors.
         up: whether the probe passes.
+        several: as for :func:`combined_health`.
     """
     states = {status.name: {"state": status.state, "error": status.problem} for status in statuses}
     body = {"status": "UP" if up else "DOWN"}
-    return body | next(iter(states.values())) if len(states) == 1 else body | {"connectors": states}
+    return body | {"connectors": states} if several or len(states) != 1 else body | next(iter(states.values()))
 
 
 def health(status: Status) -> dict[str, Any]:

@@ -31,6 +31,8 @@ _INTERVAL = "OTEL_METRIC_EXPORT_INTERVAL"
 _DEFAULT_INTERVAL_MS = 60_000
 _UNITS = {"seconds": "s", "bytes": "By"}
 """By words of names. Others have none: from gauges with the unit 1, a collector makes ``…_ratio`` for Prometheus."""
+_RESTARTS = "restarts_total"
+"""The counter that continues when the connector starts again; the others begin at 0."""
 _NS = 1_000_000_000
 
 
@@ -137,7 +139,7 @@ def _points(metric: Metric, status: Status, now: int) -> Iterator[Any]:
     from opentelemetry.sdk.metrics import export as otel  # noqa: PLC0415 - an extra
 
     common: Mapping[str, str] = {**status.tags, "connector": status.name}
-    start = int(status.started_at * _NS)
+    start = int((status.started_at if metric.name == _RESTARTS else status.run_started_at) * _NS)
     if metric.ages is not None:
         counts, sum_s = metric.ages
         unset: Any = None

@@ -6,6 +6,7 @@ import json
 import logging
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -259,6 +260,28 @@ def test_a_receiver_that_hangs_keeps_no_thread_and_no_connection(
         assert not found._thread.is_alive()
         assert found._client.transport._session is None  # type: ignore[attr-defined]
         assert found._waiting.qsize() > 0
+
+
+def test_each_of_many_tables_is_reported_to_a_slow_receiver(
+    marquez: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_lineage, "_MOST_WAITING", 3)
+    found = open_lineage.OpenLineage(config(tmp_path), RUN)
+    emit, proceed = found._client.emit, threading.Event()
+
+    def wait(event: Any) -> None:
+        proceed.wait()
+        emit(event)
+
+    monkeypatch.setattr(found._client, "emit", wait)
+    tables = tables_with(*(f"CREATE TABLE t{number} (id INT PRIMARY KEY)" for number in range(20)))
+    ReportedTables(found, pipeline_settings(config(tmp_path), RUN), tables, list).report()
+    proceed.set()
+    found.close()
+    datasets = [one for event in events(marquez, 40) for one in (*event["inputs"], *event["outputs"])]
+    assert {one["name"] for one in datasets} == {
+        f"{prefix}inventory.t{number}" for prefix in ("", "shop.") for number in range(20)
+    }
 
 
 @pytest.mark.parametrize(

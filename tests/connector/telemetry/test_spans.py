@@ -122,6 +122,23 @@ def test_a_collector_that_is_away_costs_a_line_in_the_log(
     assert len(caplog.records) == 1
 
 
+def test_spans_that_cannot_be_made_do_not_end_delivery(
+    collector: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("a sampler of another package")
+
+    monkeypatch.setattr(spans.Spans, "acknowledged", fail)
+    made = tracing(config())
+    assert made.acknowledged is not None
+    for _ in range(3):
+        made.acknowledged(SENT, ACKNOWLEDGED)
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("rowtide")] == [
+        "spans cannot be made; the connector is not affected, and further failures are not logged"
+    ]
+    assert collector.requests == []
+
+
 def test_outages_are_reported_seldom() -> None:
     now = [0.0]
     said: list[str] = []

@@ -22,6 +22,7 @@ def status(**fields: Any) -> Status:
         "tags": {"the-team": "x\ny"},
         "state": "RUNNING",
         "started_at": 1000.0,
+        "run_started_at": 1030.0,
         "now": 1060.5,
         "error": None,
         "restarts": 0,

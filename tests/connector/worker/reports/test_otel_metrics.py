@@ -19,6 +19,8 @@ from tests.support.configurations import PROPERTIES
 from tests.support.network.http_receiver import receiver
 from tests.support.processes.made_statuses import status
 
+COMMITS = "rowtide.commits"
+
 
 def source(name: str, *, enabled: bool) -> Any:
     totals = Totals(0.0)
@@ -49,6 +51,8 @@ def test_metrics_are_those_of_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["rowtide.restarts"].sum.is_monotonic
     assert found["rowtide.delivery_seconds"].unit == "s"
     assert found["rowtide.record_bytes_per_second"].unit == "By/s"
+    starts = {name: found[name].sum.data_points[0].start_time_unix_nano / 1e9 for name in ("rowtide.restarts", COMMITS)}
+    assert starts == {"rowtide.restarts": page.started_at, COMMITS: page.run_started_at}, "a start sets the latter to 0"
     assert "1" not in {one.unit for one in found.values()}  # Prometheus would have rowtide_healthy_ratio
     [ages, _] = found["rowtide.delivery_seconds"].histogram.data_points
     assert (ages.count, ages.sum, tuple(ages.explicit_bounds)) == (4, pytest.approx(1.2), AGES_S)
