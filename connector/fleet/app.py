@@ -10,7 +10,7 @@ fences the older one, because each connector writes under its own transactional 
 import logging
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -73,6 +73,7 @@ def create_app(
     settings: FleetSettings,
     partitions: Mapping[str, int],
     web: WebSettings,
+    files: Callable[[], FleetSettings] | None = None,
 ) -> FleetApp:
     """Create the Faust app of a fleet's worker.
 
@@ -80,6 +81,7 @@ def create_app(
         settings: of the worker.
         partitions: the numbers of partitions of the topics that the worker shares.
         web: the settings of the web server.
+        files: reads the settings again from their files, at SIGHUP.
 
     Raises:
         TlsFileError: a certificate or key cannot be used.
@@ -109,7 +111,7 @@ def create_app(
         host = settings.advertised_host or socket.gethostname()
         return f"{host}:{settings.advertised_port or cast('WebServer', app.web).port or web.address.port}"
 
-    fleet = app.connectors = Fleet(settings, worker_id)
+    fleet = app.connectors = Fleet(settings, worker_id, files)
     app.reporter = Reporter(list)
     app.systemd = SystemdNotifier(list)
     app.services += [fleet, app.reporter, app.systemd, MemoryRelease(), OtelMetrics(fleet.services.values)]

@@ -37,15 +37,23 @@ from rowtide.connector.fleet.configurations import (
     restart_record,
     target_record,
 )
-from rowtide.connector.fleet.settings import LABELS, FleetSettings, connector_configuration, digest, label_of
+from rowtide.connector.fleet.settings import (
+    LABELS,
+    FleetSettings,
+    connector_configuration,
+    digest,
+    label_of,
+    own_changes,
+)
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
+from rowtide.connector.fleet.topics import require_group
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
 from rowtide.connector.worker.changed_secrets import watch
 from rowtide.connector.worker.connectors import Failure, with_share
 from rowtide.connector.worker.failures import CONTEST_S, StopTimeoutError, describe, is_taken_over
 from rowtide.connector.worker.lease import Lease
-from rowtide.connector.worker.offsets import alter_offsets, offsets_of
+from rowtide.connector.worker.offsets import read_offsets, write_offsets
 from rowtide.connector.worker.service import ConnectorService
 from rowtide.connector.worker.validation import problems_of
 from rowtide.connector.worker.web import log_levels
@@ -57,6 +65,7 @@ from rowtide.connector.worker.web.connect_rest import (
     connect_state,
 )
 from rowtide.schema_history.store.topic_writer import TopicWriteError
+from rowtide.topics.errors import KafkaUnreachable
 from rowtide.topics.java_regex import InvalidPatternError
 
 log = logging.getLogger(__name__)
@@ -75,6 +84,8 @@ _LOAD_CHANGE = 0.2
 _BEGINNING = ("STARTING", "RECOVERING")
 _REST_INTERVALS = 12
 """The number of intervals for which a connector that has moved stays where it is."""
+_RISES = {(Target.STOPPED, Target.PAUSED), (Target.STOPPED, Target.STARTED), (Target.PAUSED, Target.STARTED)}
+"""Changes of the target state with which a connector may begin to conflict with another one."""
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 
 
@@ -161,6 +172,7 @@ class Fleet(Service):
     Args:
         settings: of the worker.
         worker_id: returns the name of this worker, host and port of its web server, when it has started.
+        files: reads the settings again from the files of this worker; ``None`` if it has none.
 
     Attributes:
         services: the connectors that run here, by name.
@@ -169,7 +181,7 @@ class Fleet(Service):
         on_failure: called in the event loop when a connector fails.
         on_end: never called: a worker of a fleet without connectors waits for some.
         several: whether log lines name their connector.
-        files: ``None``: the configurations are in a topic.
+        files: as given.
         controlled: all connectors of the fleet, for the REST interface.
         store: creates, changes and deletes them.
         members: the workers, and the connectors that they run.
@@ -178,11 +190,17 @@ class Fleet(Service):
 
     logger = ConnectorService.logger
     several = True
-    files = None
 
-    def __init__(self, settings: FleetSettings, worker_id: Callable[[], str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        settings: FleetSettings,
+        worker_id: Callable[[], str],
+        files: Callable[[], FleetSettings] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.settings = settings
+        self.files = files
         self.worker_id = worker_id
         self.services: dict[str, ConnectorService] = {}
         self.configurations = Configurations()
@@ -205,7 +223,9 @@ class Fleet(Service):
         self._written: dict[str, ConnectorStatus] = {}
         self._caught_up = False
         self._changed = asyncio.Event()
+        self._joined = asyncio.Event()
         self._writing = asyncio.Lock()
+        self._reloading = asyncio.Lock()
         self._late: list[Failure] = []
         self._lease = Lease(settings.session_s - 1, self._lapsed)
         self._log = TopicLog(
@@ -270,6 +290,7 @@ class Fleet(Service):
             workers: the partitions of all workers.
         """
         self._generation += 1
+        self._joined.set()
         self._owned, self._workers = partitions, workers
         self._assigned_at = time.monotonic()
         self._written = {
@@ -325,6 +346,33 @@ class Fleet(Service):
         await self.configure(*first, connector_record(name, given))
         if not await self._until(lambda: self._revision(name) > revision):
             raise StoreUnavailable(f"the configuration of {name} is stored, and this worker has not read it yet")
+
+    async def aim(self, name: str, target: Target) -> None:
+        """Set the target state of a connector.
+
+        Raises:
+            BadRequest: it would conflict with a connector that is not stopped.
+            StoreUnavailable: it cannot be written.
+        """
+        connectors = dict(self.configurations.connectors)
+        connector = connectors.pop(name, None)
+        if connector is not None and (connector.target, target) in _RISES:
+            await asyncio.to_thread(self._require_no_conflict, connector, connectors.values())
+        await self.configure(target_record(name, target))
+
+    def _require_no_conflict(self, connector: Connector, others: Collection[Connector]) -> None:
+        try:
+            config = connector_configuration(self.settings, connector.name, connector.properties)
+        except ConfigurationError:  # its start says what is wrong
+            return
+        try:
+            self._refuse_conflicts(config, others)
+        except ConfigurationError as error:
+            listed = "; ".join(f"{one.property}: {one.message}" for one in error.problems)
+            raise BadRequest(
+                f"connector {connector.name} stays {connector.target}, because another one is not stopped. {listed}. "
+                "Stop the other one first, or change one of them"
+            ) from None
 
     def _refuse_conflicts(self, config: Configuration, connectors: Collection[Connector]) -> None:
         """Refuse a conflict with a connector that is not stopped, unless the current configuration has it, too.
@@ -508,8 +556,9 @@ class Fleet(Service):
         self._changed.set()
 
     def _crash_with(self, error: BaseException) -> None:
+        """End the worker, not only this service, because of an error outside of the tasks of this service."""
         if not self.should_stop:
-            self._crash(error)
+            self.add_future(self.crash(error))
 
     def _lapsed(self, _seconds: float) -> None:
         """Stop all connectors immediately, in the lease's thread: another worker may run them."""
@@ -539,6 +588,22 @@ class Fleet(Service):
         if not step.cancelled() and step.exception() is not None:
             self._crash_with(step.exception() or RuntimeError(name))
         self._changed.set()
+
+    @Service.task
+    async def _check_group(self) -> None:
+        """End this worker if another fleet has joined the group since the check before this one joined.
+
+        Raises:
+            TopicError: it has, or the account may not look.
+        """
+        await self.wait(self._joined.wait())
+        checked = False
+        while not (checked or self.should_stop):
+            try:
+                await asyncio.to_thread(require_group, self.settings)
+                checked = True
+            except KafkaUnreachable:
+                await self.sleep(_TICK_S)
 
     @Service.task
     async def _tell(self) -> None:
@@ -576,6 +641,52 @@ class Fleet(Service):
     async def _renew_secrets(self, name: str) -> None:
         self._restarts.add(name)
         self._changed.set()
+
+    async def reload(self) -> None:
+        """Read the files of this worker again, and restart connectors with changed defaults, one after the other."""
+        assert self.files is not None
+        async with self._reloading:
+            try:
+                found = await asyncio.to_thread(self.files)
+                changed = await asyncio.to_thread(self._changed_by, found, list(self._runs.values()))
+            except ConfigurationError as error:
+                log.error("the files of this worker are not used, and nothing changes: %s", error)  # noqa: TRY400
+                return
+            if own := own_changes(self.settings, found):
+                log.warning(
+                    "restart this worker, which reads these changed properties at its start: %s", ", ".join(own)
+                )
+            self.settings = replace(self.settings, properties=found.properties)
+            for name in changed:
+                log.info("connector %s starts again: its defaults in the files of this worker have changed", name)
+                self._restarts.add(name)
+                self._changed.set()
+                while not self.should_stop and (name in self._steps or (name in self._restarts and name in self._runs)):
+                    await self.sleep(_LOOK_S)
+            as_before = len(self._runs) - len(changed)
+            log.info("the files were read again: %d connectors changed, %d as before", len(changed), as_before)
+
+    def _changed_by(self, settings: FleetSettings, runs: Collection[_Run]) -> list[str]:
+        """Return the connectors of this worker that have another configuration with other settings.
+
+        Raises:
+            ConfigurationError: with them, the configuration of a connector that runs would be wrong.
+        """
+        settings = replace(self.settings, properties=settings.properties)
+        changed, problems = list[str](), list[Problem]()
+        for run in runs:
+            name = run.connector.name
+            try:
+                config = connector_configuration(settings, name, run.connector.properties)
+            except ConfigurationError as error:
+                if run.service is not None:
+                    problems += [Problem(one.property, f"{one.message} (connector {name})") for one in error.problems]
+            else:
+                if run.service is None or run.service.config.fingerprint != config.fingerprint:
+                    changed.append(name)
+        if problems:
+            raise ConfigurationError(problems)
+        return changed
 
     @Service.task
     async def _balance(self) -> None:
@@ -829,14 +940,14 @@ class Member:
 
     async def offsets(self) -> list[dict[str, Any]]:
         """Return its stored position; see ``Controlled.offsets``."""
-        return await asyncio.to_thread(offsets_of, self._configuration())
+        return await read_offsets(self._configuration())
 
     async def alter_offsets(self, changes: list[Any] | None) -> None:
         """Store another position while it is stopped; see ``Controlled.alter_offsets``."""
         connector = self.fleet.configurations.connectors.get(self.name)
         if connector is not None and connector.target is not Target.STOPPED:  # its worker has not said so yet
             raise BadRequest(f"connector {self.name} is no longer stopped")
-        await asyncio.to_thread(alter_offsets, self._configuration(), changes)
+        await write_offsets(self._configuration(), changes)
 
     def _configuration(self) -> Configuration:
         connector = self.fleet.configurations.connectors.get(self.name)
@@ -857,11 +968,11 @@ class Member:
 
     async def hold(self, state: str) -> None:
         """Keep it ``PAUSED`` or ``STOPPED`` until it is resumed."""
-        await self.fleet.configure(target_record(self.name, Target(state)))
+        await self.fleet.aim(self.name, Target(state))
 
     async def resume(self) -> None:
         """Let it run."""
-        await self.fleet.configure(target_record(self.name, Target.STARTED))
+        await self.fleet.aim(self.name, Target.STARTED)
 
     async def rerun(self) -> None:
         """Stop it and start it again at the stored position."""

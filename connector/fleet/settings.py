@@ -120,6 +120,9 @@ _LEAST_BALANCE_MS = 1000
 _WORKER = re.compile(connect.WORKER_ONLY.pattern)
 """Properties that mean nothing to connectors."""
 
+_OWN = re.compile(rf"group\.id|bootstrap\.servers|{connect.WORKER_ONLY.pattern}|{connect.CLIENTS.pattern}")
+"""Properties that a worker reads itself."""
+
 CLIENT_ID = "rowtide:"
 """The beginning of the client ids of a fleet's workers."""
 
@@ -240,6 +243,15 @@ def fleet_settings(paths: Paths, environ: Mapping[str, str] = os.environ) -> Fle
         admin=kafka.admin,
     )
     return replace(found, topics={**found.topics, **dict.fromkeys(found.shared_topics, shared)})
+
+
+def own_changes(before: FleetSettings, now: FleetSettings) -> list[str]:
+    """Return the properties that the worker itself has read, rather than its connectors, and that have changed."""
+    if replace(now, properties=before.properties) == before:
+        return []
+    names = {*before.properties, *now.properties}
+    changed = sorted(name for name in names if before.properties.get(name) != now.properties.get(name))
+    return [name for name in changed if _OWN.fullmatch(name)] or changed or ["the value of a reference"]
 
 
 def label_of(properties: Mapping[str, str]) -> str | None:

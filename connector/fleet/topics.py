@@ -42,14 +42,21 @@ def prepare_topics(settings: FleetSettings) -> dict[str, int]:
     """
     while True:
         try:
-            _require_group(settings)
+            require_group(settings)
             return _prepared(settings, TopicAdmin(settings.admin))
         except KafkaUnreachable as error:
             log.warning("%s; retrying in %.0f s", error, _RETRY_S)
             time.sleep(_RETRY_S)
 
 
-def _require_group(settings: FleetSettings) -> None:
+def require_group(settings: FleetSettings) -> None:
+    """Check that the consumer group has no members of another program or fleet.
+
+    Raises:
+        GroupInUse: it has some.
+        KafkaUnreachable: Kafka does not answer.
+        TopicError: the account may not look.
+    """
     admin = admin_client({"log_level": 2, **settings.admin})
     found = admin.describe_consumer_groups([settings.group], request_timeout=_ANSWER_S)[settings.group]
     try:
@@ -78,7 +85,9 @@ def _require_group(settings: FleetSettings) -> None:
         raise GroupInUse(
             f"group.id={settings.group}: workers with config.storage.topic={other.removeprefix(CLIENT_ID)} are in this "
             f"group, and this worker has {settings.config_topic}. Each fleet needs its own group.id: the connectors of "
-            "one would be assigned to workers of the other, which do not know them"
+            "one would be assigned to workers of the other, which do not know them. If these workers were killed, such "
+            f"as before a change of config.storage.topic, wait {settings.session_s:.0f} s (session.timeout.ms) until "
+            "Kafka has removed them"
         )
 
 

@@ -49,11 +49,11 @@ def tracing(config: Configuration) -> Tracing:
     return Tracing(_contained(Spans(config).acknowledged), flush)
 
 
-def _contained(make: Callable[[Sent, float], None]) -> Callable[[Sent, float], None]:
+def _contained(make: Callable[[SentRecords, float], None]) -> Callable[[SentRecords, float], None]:
     """Return a function that makes spans, and reports its first failure: delivery continues without them."""
     failed = False
 
-    def acknowledged(sent: Sent, at_s: float) -> None:
+    def acknowledged(sent: SentRecords, at_s: float) -> None:
         nonlocal failed
         try:
             make(sent, at_s)

@@ -24,7 +24,7 @@ from rowtide.connector.signals.actions import SignalHook
 from rowtide.connector.signals.signalling import Signalling
 from rowtide.connector.source.binlog_end import BinlogEnd
 from rowtide.connector.worker.failures import StopTimeoutError
-from rowtide.connector.worker.offsets import alter_offsets, offsets_of
+from rowtide.connector.worker.offsets import read_offsets, write_offsets
 from rowtide.connector.worker.status import Status, status_of
 from rowtide.connector.worker.web.connect_rest import (
     BadRequest,
@@ -353,14 +353,14 @@ class ConnectorService(Service):
 
     async def offsets(self) -> list[dict[str, Any]]:
         """Return the stored position; see ``Controlled.offsets``."""
-        return await asyncio.to_thread(offsets_of, self.config)
+        return await read_offsets(self.config)
 
     async def alter_offsets(self, changes: list[Any] | None) -> None:
         """Store another position while the connector is stopped; see ``Controlled.alter_offsets``."""
         async with self._change:
             if self._held != "STOPPED":
                 raise BadRequest(f"connector {self.config.name} is no longer stopped")
-            await asyncio.to_thread(alter_offsets, self.config, changes)
+            await write_offsets(self.config, changes)
 
     async def status_at_once(self) -> Status:
         """Return the connector's status without queries to the server, which could delay it."""

@@ -89,9 +89,16 @@ class App(faust.App):
         controlled = [
             *routes(self.connectors.controlled, access, self.connectors.store),
             *plugin_routes(access, self.connectors.validate, self.connectors.kafka),
-            *debezium_routes(access, services, self.connectors.controlled, self.connectors.validate, matching),
+            *debezium_routes(
+                access, services, self.connectors.controlled, self.connectors.validate, matching, neighbours
+            ),
         ]
         signals = signal_routes(services, access, neighbours)
-        served = [*pages(services.values()), *with_slashes(controlled), *signals, *page.routes()]
+        served = [
+            *pages(services.values(), several=self.connectors.several),
+            *with_slashes(controlled),
+            *signals,
+            *page.routes(),
+        ]
         any_port = self.web_settings.address.any_port
         return WebServer(self, served, any_port=any_port, running=page.running, on_stop=page.close)

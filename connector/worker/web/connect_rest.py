@@ -28,6 +28,8 @@ _OFFSETS = (
 )
 _CLASS = "connector.class"
 _JSON = "application/json"
+_IN_PATHS = "!$&'()*+,;=:@"
+"""Characters of a segment of a path that need no percent-encoding (RFC 3986)."""
 _INITIAL_STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -466,12 +468,12 @@ class _Editor:
         async with self._turn:
             if name in self._connectors:
                 return error(409, f"Connector {name} already exists")
-            return await self._put(name, properties, state)
+            return await self._put(request, name, properties, state)
 
     async def put(self, request: web.Request) -> web.Response:
         properties = properties_of(await object_of(request), "the body")
         async with self._turn:
-            return await self._put(request.match_info["name"], properties)
+            return await self._put(request, request.match_info["name"], properties)
 
     async def patch(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -480,7 +482,7 @@ class _Editor:
             connector = self._connectors.get(name)
             if connector is None:
                 return error(404, f"Connector {name} not found")
-            return await self._put(name, {**connector.properties(), **changes})
+            return await self._put(request, name, {**connector.properties(), **changes})
 
     async def delete(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
@@ -491,7 +493,11 @@ class _Editor:
         return web.Response(status=204)
 
     async def _put(
-        self, name: str, properties: Mapping[str, str | None], initial_state: str | None = None
+        self,
+        request: web.Request,
+        name: str,
+        properties: Mapping[str, str | None],
+        initial_state: str | None = None,
     ) -> web.Response:
         own = properties.get("name", name)
         if own != name:
@@ -508,7 +514,8 @@ class _Editor:
                 f"Connector configuration is invalid and contains the following {len(problem.problems)} error(s):\n"
                 f"{listed}"
             ) from None
-        headers = {"Location": f"/connectors/{quote(name)}"} if created else {}
+        place = request.url.with_path(f"/connectors/{quote(name, safe=_IN_PATHS)}", encoded=True)
+        headers = {"Location": str(place)} if created else {}
         info = await _info(name, self._connectors[name])
         if created:
             info["tasks"] = []

@@ -22,6 +22,7 @@ from rowtide.connector.worker.web.connect_rest import (
     object_of,
     properties_of,
 )
+from rowtide.connector.worker.web.page.neighbours import Neighbours
 from rowtide.connector.worker.web.pages import Source
 from rowtide.connector.worker.web.plugins import Validate, connector_class, definitions, in_own_thread
 
@@ -39,6 +40,7 @@ def debezium_routes(
     connectors: Mapping[str, Controlled],
     validate: Validate,
     matching: Matching,
+    neighbours: Neighbours,
 ) -> list[web.RouteDef]:
     """Return the routes.
 
@@ -48,6 +50,7 @@ def debezium_routes(
         connectors: all connectors.
         validate: finds what is wrong with a configuration.
         matching: finds the tables that a configuration captures.
+        neighbours: the workers that answer for the other connectors of a fleet.
     """
     read, edit = guarded_by(access, Role.READ), guarded_by(access, Role.EDIT)
 
@@ -77,8 +80,7 @@ def debezium_routes(
             if status.flavor == request.match_info["flavor"]:
                 return web.json_response(_metrics(status))
         elif name in connectors:
-            worker = (await connectors[name].connect_state()).worker_id
-            return error(HTTPStatus.NOT_FOUND, f"Connector {name} runs on worker {worker}: send the request there")
+            return error(HTTPStatus.NOT_FOUND, f"Connector {name} runs on no worker: resume it first")
         return error(HTTPStatus.NOT_FOUND, f"Connector {name} not found")
 
     base = f"/debezium/{{flavor:{'|'.join(_PLUGINS)}}}"
@@ -88,7 +90,7 @@ def debezium_routes(
         # They connect to any server, with secrets of this machine.
         web.put(f"{base}/validate/connection", edit(connection)),
         web.put(f"{base}/validate/filters", edit(filters)),
-        web.get(f"{base}/connectors/{{name}}/metrics", read(metrics)),
+        web.get(f"{base}/connectors/{{name}}/metrics", read(neighbours.forwarding(metrics, services))),
     ]
 
 

@@ -22,15 +22,22 @@ class Source(Protocol):
         ...
 
 
-def pages(sources: Collection[Source]) -> list[web.RouteDef]:
-    """Return all pages of the connectors of a worker, which may come and go."""
+def pages(sources: Collection[Source], *, several: bool) -> list[web.RouteDef]:
+    """Return all pages of the connectors of a worker.
+
+    Args:
+        sources: the connectors, which may come and go.
+        several: whether the worker may have several: then answers name each, however many there are.
+    """
 
     async def statuses() -> list[Status]:
         return await asyncio.gather(*(source.status() for source in sources))
 
     async def page_health(_request: web.Request) -> web.Response:
         now = await statuses()
-        return web.json_response(combined_health(now), status=200 if all(one.healthy for one in now) else 503)
+        return web.json_response(
+            combined_health(now, several=several), status=200 if all(one.healthy for one in now) else 503
+        )
 
     async def page_metrics(_request: web.Request) -> web.Response:
         return _text(metrics.render(await statuses()) + process_metrics.render())
@@ -48,7 +55,7 @@ def pages(sources: Collection[Source]) -> list[web.RouteDef]:
     async def answered(passes: Callable[[Sequence[Status]], bool]) -> web.Response:
         now = [await source.status_at_once() for source in sources]
         up = passes(now)
-        return web.json_response(probe(now, up=up), status=200 if up else 503)
+        return web.json_response(probe(now, up=up, several=several), status=200 if up else 503)
 
     return [
         web.get("/health", page_health),

@@ -4,6 +4,7 @@ Paths, status codes and bodies are those of Kafka Connect 4. Definitions are tho
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -37,6 +38,8 @@ _TYPES = {"boolean": "BOOLEAN", "int": "INT", "long": "LONG", "password": "PASSW
 _CHOICES = "one of "
 _ANSWER_S = 3.0
 """How long Kafka may take to return the id of its cluster."""
+_AGAIN_S = 30.0
+"""After this time, it is asked again, if it has not answered."""
 
 
 def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] | None) -> list[web.RouteDef]:
@@ -48,10 +51,11 @@ def plugin_routes(access: Access, validate: Validate, kafka: Mapping[str, str] |
         kafka: librdkafka's settings of an admin client, to look up the cluster; ``None`` without Kafka.
     """
     read, edit = guarded_by(access, Role.READ), guarded_by(access, Role.EDIT)
+    cluster = _Cluster(kafka)
 
     async def worker(_request: web.Request) -> web.Response:
-        cluster = "" if kafka is None else await asyncio.to_thread(_cluster_id, kafka)
-        return web.json_response({"version": __version__, "commit": commit(), "kafka_cluster_id": cluster})
+        found = {"version": __version__, "commit": commit(), "kafka_cluster_id": await cluster.id()}
+        return web.json_response(found)
 
     async def plugins(request: web.Request) -> web.Response:
         connectors_only = request.query.get("connectorsOnly", "true").lower() != "false"
@@ -93,11 +97,29 @@ async def in_own_thread(check: Callable[[Mapping[str, str]], Result], given: Map
     return await asyncio.get_running_loop().run_in_executor(_CHECKS, check, given)
 
 
-def _cluster_id(kafka: Mapping[str, str]) -> str:
-    try:
-        return TopicAdmin(kafka, _ANSWER_S).cluster_id()
-    except TopicError:
-        return ""
+class _Cluster:
+    """The id of Kafka's cluster, which does not change."""
+
+    def __init__(self, kafka: Mapping[str, str] | None) -> None:
+        self._kafka = kafka
+        self._id = ""
+        self._ask_at = 0.0
+        self._asking = asyncio.Lock()
+
+    async def id(self) -> str:
+        """Return the id; empty if Kafka does not answer, or has not answered shortly before."""
+        async with self._asking:
+            if self._kafka is not None and not self._id and time.monotonic() >= self._ask_at:
+                self._id = await asyncio.to_thread(self._look_up, self._kafka)
+                self._ask_at = time.monotonic() + _AGAIN_S
+            return self._id
+
+    @staticmethod
+    def _look_up(kafka: Mapping[str, str]) -> str:
+        try:
+            return TopicAdmin(kafka, _ANSWER_S).cluster_id()
+        except TopicError:
+            return ""
 
 
 def plugin_list(*, connectors_only: bool) -> list[dict[str, str]]:

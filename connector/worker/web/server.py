@@ -58,6 +58,7 @@ class WebServer(FaustWeb):
         self.blueprints = BlueprintManager()
         self.web_app.add_routes(pages)
         self.web_app.middlewares.extend((json_errors, limited))
+        self.web_app.on_response_prepare.append(without_charset)
         if running is not None:
             self.web_app.cleanup_ctx.append(running)
         if on_stop is not None:
@@ -81,9 +82,9 @@ class WebServer(FaustWeb):
         host, port = self._runner.addresses[0][:2]
         self.port = port
         self.on_listening()
-        log.info(
-            "the state of the connector is at %s/health", url(host, port, tls=self.app.conf.web_ssl_context is not None)
-        )
+        place = url(host, port, tls=self.app.conf.web_ssl_context is not None)
+        also = ", and at every other address of this machine" if host in _ALL_INTERFACES else ""
+        log.info("the state of the connector is at %s/health%s", place, also)
 
 
 class _Runner(web.AppRunner):
@@ -102,6 +103,12 @@ class _LimitedServer(web.Server):
         super().connection_made(handler, transport)
         if len(self.connections) > _MOST_CONNECTIONS:
             transport.abort()
+
+
+async def without_charset(_request: web.Request, response: web.StreamResponse) -> None:
+    """Name no character set of JSON, as Kafka Connect does not: it has only one."""
+    if response.content_type == "application/json":
+        response.charset = None
 
 
 @web.middleware

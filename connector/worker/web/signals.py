@@ -8,6 +8,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from rowtide.connector.errors import SignalError
+from rowtide.connector.signals.signal import from_fields
 from rowtide.connector.worker.status import Status, tables_of
 from rowtide.connector.worker.web.access import Access, Role
 from rowtide.connector.worker.web.connect_rest import error, guarded_by, host_of
@@ -20,6 +21,8 @@ _IN_MEMORY = (
 
 _EDITING = ("set-binlog-position", "rowtide-set-table-include-list")
 """Signals that do what otherwise needs the role EDIT: change a position or a configuration."""
+_SQL = "additional-conditions"
+"""The data of a signal that the server evaluates as SQL, with the privileges of the connector's account."""
 
 
 class Signalled(Protocol):
@@ -64,7 +67,7 @@ def signal_routes(
             return error(400, f"the body is not JSON: {problem}")
         if not isinstance(fields, dict):
             return error(400, 'the body must be a JSON object: {"id": ..., "type": ..., "data": {...}}')
-        if fields.get("type") in _EDITING:
+        if _needs_edit(fields):
             access.admitted(host_of(request), request.headers, Role.EDIT)
         try:
             body = {"id": connector.signal(fields, "http"), "stored": False, "message": _IN_MEMORY}
@@ -95,6 +98,15 @@ def signal_routes(
         web.get("/connectors/{name}/notifications", read(forwarding(notifications))),
         web.get("/connectors/{name}/snapshot", read(forwarding(snapshot))),
     ]
+
+
+def _needs_edit(fields: Mapping[str, Any]) -> bool:
+    """Return whether a signal needs the role EDIT; one that is invalid is refused anyway."""
+    try:
+        signal = from_fields(fields, "http", str)
+    except SignalError:
+        return False
+    return signal.type in _EDITING or bool(signal.data.get(_SQL))
 
 
 def _unknown(request: web.Request) -> web.Response:

@@ -46,7 +46,7 @@ def worker(
     try:
         settings = fleet_settings(config)
         faust_app.require_places(None if no_web else web_settings, log_file)  # before it waits for Kafka
-        app = fleet_app.create_app(settings, prepare_topics(settings), web_settings)
+        app = fleet_app.create_app(settings, prepare_topics(settings), web_settings, lambda: fleet_settings(config))
         faust_app.run(
             app,
             log_level=log_level,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mode import Service
 
 from rowtide.connector.config import Configuration, ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
@@ -124,6 +125,34 @@ def test_a_request_builds_only_changed_configurations(
         await fleet.put("copy", CONNECTOR | {"database.server.id": "8"})
         with pytest.raises(ConfigurationError, match="shop and last have the same"):
             await fleet.put("last", CONNECTOR | {"topic.prefix": "moved", "database.server.id": "9"})
+
+    run(use)
+
+
+def test_a_stopped_connector_is_not_resumed_into_a_conflict(
+    run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
+) -> None:
+    async def use(fleet: Fleet) -> None:
+        await fleet.put("shop", CONNECTOR)
+        await fleet.put("copy", CONNECTOR, "STOPPED")
+        copy, conflict = (
+            Member(fleet, "copy"),
+            r"copy stays STOPPED, .* topic\.prefix: shop and copy have the same: both",
+        )
+        with pytest.raises(BadRequest, match=conflict):
+            await copy.resume()
+        with pytest.raises(BadRequest, match=conflict):
+            await copy.hold("PAUSED")
+        await Member(fleet, "shop").hold("PAUSED")
+        await Member(fleet, "shop").resume()
+        await Member(fleet, "shop").hold("STOPPED")
+        assert await fleet._until(lambda: fleet.configurations.connectors["shop"].target is Target.STOPPED)
+        await copy.resume()
+        assert await fleet._until(lambda: fleet.configurations.connectors["copy"].target is Target.STARTED)
+        fleet._apply(fleet.settings.config_topic, *connector_record("broken", {"topic.prefix": "shop"}), -3)
+        await Member(fleet, "broken").hold("STOPPED")
+        assert await fleet._until(lambda: fleet.configurations.connectors["broken"].target is Target.STOPPED)
+        await Member(fleet, "broken").resume()
 
     run(use)
 
@@ -527,3 +556,18 @@ def test_workers_know_the_addresses_of_each_other(tmp_path: Path, worker: str) -
     for record in status_records("crm", ConnectorStatus("RUNNING", "left:1", 1)):
         fleet._apply("crew-status", *record, 2)
     assert [fleet.worker_of(name) for name in ("shop", "crm", "unknown")] == [worker, None, None]
+
+
+def test_a_failure_outside_of_a_task_ends_the_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as topics that cannot be read any more: a worker that only stops to reconcile would keep its partitions."""
+    monkeypatch.setattr(TopicLog, "start", lambda _log: None)
+
+    async def work() -> BaseException | None:
+        worker = Service()
+        fleet = worker.add_dependency(Fleet(settings(tmp_path), lambda: "w:1"))
+        async with worker:
+            fleet._crash_with(ConnectorError("the topic is gone"))
+            await asyncio.wait_for(worker._crashed.wait(), 60)
+            return worker.crash_reason
+
+    assert str(asyncio.run(work())) == "the topic is gone"

@@ -31,13 +31,14 @@ def look_up(monkeypatch: pytest.MonkeyPatch, folder: Path, result: Callable[[], 
     answer = SimpleNamespace(result=result)
     admin: Any = SimpleNamespace(describe_consumer_groups=lambda names, **_: {names[0]: answer})
     monkeypatch.setattr(topics, "admin_client", lambda _settings: admin)
-    topics._require_group(settings(folder))
+    topics.require_group(settings(folder))
 
 
 def test_workers_of_another_fleet_in_the_group_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GroupInUse, match="=other-config are in this group") as error:
         look(monkeypatch, tmp_path, "rowtide:crew-config", "rowtide:other-config")
     assert "this worker has crew-config" in str(error.value)
+    assert "If these workers were killed, such as before a change of config.storage.topic, wait 6 s" in str(error.value)
 
 
 def test_workers_of_the_fleet_and_older_ones_may_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

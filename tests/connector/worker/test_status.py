@@ -20,7 +20,7 @@ from rowtide.connector.source.binlog_end import BinlogEnd, bytes_behind
 from rowtide.connector.source.binlog_runway import Runway
 from rowtide.connector.worker.reports.summary import summary
 from rowtide.connector.worker.service import ConnectorService
-from rowtide.connector.worker.status import STATES, Status, health, status_of, tables_of
+from rowtide.connector.worker.status import STATES, Status, combined_health, health, probe, status_of, tables_of
 from rowtide.connector.worker.web import jmx_metrics, metrics
 from rowtide.schema_history.model import TableId
 from tests.support.configurations import PROPERTIES
@@ -296,6 +296,19 @@ class Task:
 
     def counters(self) -> DeliveryCounters:
         return DeliveryCounters(offset=replace(OFFSET, pos=77))
+
+
+@pytest.mark.parametrize("names", [[], ["one"], ["one", "two"]])
+def test_a_worker_that_may_have_several_connectors_names_each(names: list[str]) -> None:
+    found = [status(name=name) for name in names]
+    assert list(combined_health(found, several=True)["connectors"]) == names
+    assert list(probe(found, up=True, several=True)["connectors"]) == names
+
+
+def test_the_only_connector_of_a_worker_needs_no_name() -> None:
+    found = [status(name="one")]
+    assert combined_health(found, several=False)["connector"] == "one"
+    assert probe(found, up=True, several=False) == {"status": "UP", "state": "RUNNING", "error": None}
 
 
 @pytest.mark.parametrize("state", ["STARTING", "SNAPSHOT", "RECOVERING", "RUNNING"])

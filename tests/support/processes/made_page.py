@@ -206,7 +206,7 @@ class MadeWorker:
         app.on_shutdown.append(page.close)
         app.add_routes(
             [
-                *pages(self.connectors.values()),
+                *pages(self.connectors.values(), several=False),
                 *routes(self.connectors, self.access, self),
                 *plugin_routes(self.access, self.validate, None),
                 *signal_routes(self.connectors, self.access),

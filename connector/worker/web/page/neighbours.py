@@ -90,9 +90,21 @@ class Neighbours:
             ):
                 return answer.status, await answer.read(), answer.content_type
         except (TimeoutError, aiohttp.ClientError, ValueError) as failure:
-            reason = str(failure) or "it does not answer"
+            reason = self._reason(failure)
             refused = error(HTTPStatus.BAD_GATEWAY, f"worker {worker} cannot be reached from this one: {reason}")
             return refused.status, bytes(refused.body or b""), refused.content_type  # type: ignore[arg-type]
+
+    def _reason(self, failure: Exception) -> str:
+        if isinstance(failure, aiohttp.ClientConnectorCertificateError):
+            return (
+                f"{failure.certificate_error}. It needs a certificate for {failure.host} from an authority that this "
+                "worker trusts: SSL_CERT_FILE in the environment names others than the system's"
+            )
+        if isinstance(failure, aiohttp.ClientConnectorSSLError) or (
+            isinstance(failure, aiohttp.ServerDisconnectedError) and self._scheme == "http"
+        ):
+            return f"{failure}. All workers of a fleet need HTTPS (--web-tls-certificate), or none"
+        return str(failure) or "it does not answer"
 
 
 def _kept(headers: Mapping[str, str]) -> dict[str, Any]:

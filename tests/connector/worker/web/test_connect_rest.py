@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
@@ -419,7 +420,8 @@ def test_a_connector_is_created() -> None:
         "/connectors",
         {"name": "crm \u00e4", "config": {"connector.class": "C", "tasks.max": 1, "a": True}},
     )
-    assert (code, body["name"], location) == (201, "crm \u00e4", "/connectors/crm%20%C3%A4")
+    assert (code, body["name"]) == (201, "crm \u00e4")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/connectors/crm%20%C3%A4", location)
     assert store.put_ == [
         ("crm \u00e4", {"name": "crm \u00e4", "connector.class": "C", "tasks.max": "1", "a": "true"}, None)
     ]
@@ -435,7 +437,8 @@ def test_a_connector_is_created() -> None:
 def test_a_configuration_is_changed() -> None:
     store, given = FakeStore(), {"connector.class": "C", "x": "1"}
     assert edit(store, "PUT", "/connectors/shop/config", given)[0] == 200
-    assert edit(store, "PUT", "/connectors/crm/config", given)[::2] == (201, "/connectors/crm")
+    code, _, location = edit(store, "PUT", "/connectors/crm/config", given)
+    assert (code, location.rpartition(":")[2].partition("/")[2]) == (201, "connectors/crm")
     changes = {"database.password": None, "x": "2", "connector.class": "D"}
     assert edit(store, "PATCH", "/connectors/shop/config", changes)[0] == 200
     assert [properties for _, properties, _ in store.put_] == [

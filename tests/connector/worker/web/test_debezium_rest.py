@@ -18,8 +18,8 @@ from rowtide.connector.engine.stream_attempts import ReaderStatus
 from rowtide.connector.worker.status import Status
 from rowtide.connector.worker.validation import problems_of
 from rowtide.connector.worker.web.access import Access
-from rowtide.connector.worker.web.connect_rest import ConnectorState
 from rowtide.connector.worker.web.debezium_rest import debezium_routes
+from rowtide.connector.worker.web.page.neighbours import Neighbours
 from rowtide.connector.worker.web.server import json_errors
 from tests.support.processes.made_statuses import status
 
@@ -35,10 +35,6 @@ async def shown() -> Status:
     return SHOWN
 
 
-async def elsewhere() -> ConnectorState:
-    return ConnectorState("RUNNING", "other:6066")
-
-
 def problems(properties: Mapping[str, str]) -> list[Problem]:
     def build(given: Mapping[str, str], not_required: Any) -> Configuration:
         return from_properties({"bootstrap.servers": "127.0.0.1:1", **given}, None, not_required)
@@ -52,11 +48,15 @@ def matching(_properties: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
     services: Any = {"shop": SimpleNamespace(status_at_once=shown)}
-    connectors: Any = {**services, "far": SimpleNamespace(connect_state=elsewhere)}
+    connectors: Any = {**services, "stopped": SimpleNamespace()}
 
     async def work() -> tuple[int, Any]:
         app = web.Application(middlewares=[json_errors])
-        app.add_routes(debezium_routes(Access(None, "127.0.0.1"), services, connectors, problems, matching))
+        app.add_routes(
+            debezium_routes(
+                Access(None, "127.0.0.1"), services, connectors, problems, matching, Neighbours(None, tls=False)
+            )
+        )
         async with TestClient(TestServer(app)) as client, client.request(method, path, json=body) as answer:
             text = await answer.text()
             return answer.status, text if path.endswith("version") else await answer.json()
@@ -128,7 +128,7 @@ def test_metrics() -> None:
     [
         ("mysql/connectors/unknown", "Connector unknown not found"),
         ("mariadb/connectors/shop", "Connector shop not found"),
-        ("mysql/connectors/far", "Connector far runs on worker other:6066: send the request there"),
+        ("mysql/connectors/stopped", "Connector stopped runs on no worker: resume it first"),
     ],
 )
 def test_metrics_of_connectors_that_do_not_run_here(path: str, message: str) -> None:

@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from rowtide.connector.config import Problem
+from rowtide.connector.worker.web import plugins
 from rowtide.connector.worker.web.access import Access
 from rowtide.connector.worker.web.plugins import in_own_thread, plugin_routes
 from rowtide.connector.worker.web.server import json_errors
@@ -37,6 +38,22 @@ def ask(method: str, path: str, body: Any = None) -> tuple[int, Any]:
 def test_the_worker() -> None:
     code, body = ask("GET", "/")
     assert (code, body.keys(), body["kafka_cluster_id"]) == (200, {"version", "commit", "kafka_cluster_id"}, "")
+
+
+@pytest.mark.parametrize(("answers", "asked"), [(["", "x"], 1), (["x"], 1)])
+def test_kafka_is_asked_for_the_id_of_its_cluster_once(
+    answers: list[str], asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not change, and threads that wait for Kafka while it is away delay connectors."""
+    given = iter(answers)
+    monkeypatch.setattr(plugins._Cluster, "_look_up", lambda *_: next(given))
+
+    async def work() -> list[str]:
+        cluster = plugins._Cluster({})
+        return [await cluster.id() for _ in range(3)]
+
+    assert asyncio.run(work()) == [answers[0]] * 3
+    assert len(list(given)) == len(answers) - asked
 
 
 def test_the_plugins() -> None:

@@ -239,6 +239,17 @@ def test_the_service_named_web_of_kubernetes_is_ignored(monkeypatch: pytest.Monk
     assert (app.conf.web_port, app.web_settings.address.any_port) == (6066, True)
 
 
+def test_the_log_says_that_it_listens_on_all_interfaces(caplog: pytest.LogCaptureFixture) -> None:
+    port = free_port()
+    app = create_app(from_properties(PROPERTIES), web=WebSettings.choose("0.0.0.0", port))
+    app.finalize()
+    web = app.web
+    assert isinstance(web, WebServer)
+    with caplog.at_level("INFO", "rowtide"):
+        assert asyncio.run(status_codes(web, ["/health/live"])) == {"/health/live": 200}
+    assert f"http://127.0.0.1:{port}/health, and at every other address of this machine" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("host", "address"),
     [

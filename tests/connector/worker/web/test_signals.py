@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,20 +106,31 @@ def test_only_those_who_may_control_the_connector_send_signals() -> None:
     assert ask(connector, "POST", "/connectors/shop/signals", "secret", json={"type": "log"}, headers=headers)[0] == 202
 
 
-@pytest.mark.parametrize("kind", ["set-binlog-position", "rowtide-set-table-include-list"])
-def test_signals_that_change_positions_and_configurations_need_the_role_for_it(kind: str) -> None:
+CONDITIONS = {"additional-conditions": [{"data-collection": "shop.orders", "filter": "sleep(9)"}]}
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        {"type": "set-binlog-position"},
+        {"type": "rowtide-set-table-include-list"},
+        {"type": "execute-snapshot", "data": CONDITIONS},
+        {"type": "execute-snapshot", "data": json.dumps(CONDITIONS)},
+    ],
+)
+def test_signals_that_change_positions_and_configurations_or_run_sql_need_the_role_for_it(
+    signal: dict[str, Any],
+) -> None:
     users = [User(role.name, role, token=role.name) for role in Role]
     access = Access(None, "127.0.0.1", lambda: users)
 
-    def sent(user: Role, kind: Any) -> int:
+    def sent(user: Role, fields: Any) -> int:
         headers = {"Authorization": f"Bearer {user.name}"}
-        return ask_with(access, Connector(), "POST", "/connectors/shop/signals", json={"type": kind}, headers=headers)[
-            0
-        ]
+        return ask_with(access, Connector(), "POST", "/connectors/shop/signals", json=fields, headers=headers)[0]
 
-    assert [sent(role, kind) for role in Role] == [403, 403, 202]
-    assert [sent(role, "log") for role in Role] == [403, 202, 202]
-    assert sent(Role.OPERATE, [kind]) == 400
+    assert [sent(role, signal) for role in Role] == [403, 403, 202]
+    assert [sent(role, {"type": "execute-snapshot"}) for role in Role] == [403, 202, 202]
+    assert sent(Role.OPERATE, {"type": [signal["type"]]}) == 400
 
 
 def test_an_unknown_connector() -> None:
