@@ -11,9 +11,8 @@ from rowtide.connector.snapshot.records import SnapshotTable
 from rowtide.envelope.transforms import ConnectRecord, TransformError
 from rowtide.envelope.transforms.chain import ConditionalTransform, Plugin, TransformChain
 from rowtide.envelope.transforms.logical_table_router import ByLogicalTableRouter
-from rowtide.envelope.transforms.predicates import TopicNameMatches
 from rowtide.envelope.transforms.python_hook import PythonTransform
-from rowtide.envelope.transforms.routing import RegexRouter
+from rowtide.envelope.transforms.routing import RegexRouter, TopicNameMatches
 from rowtide.envelope.transforms.scripting import ContentBasedRouter
 
 _VARIANTS = 8
