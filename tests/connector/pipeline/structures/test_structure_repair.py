@@ -97,13 +97,13 @@ def test_columns_that_fit_are_kept() -> None:
 def test_a_known_column_is_kept_if_and_only_if_its_rows_fit_it() -> None:
     known = made("CREATE TABLE t (f FLOAT(9,3), d DOUBLE(20,5), v VARCHAR(10), b BIT(1), x BINARY(4), c CHAR(3))")
     columns = (
-        column("new", ColumnType.DATE),
-        column("f", ColumnType.FLOAT, 4, unsigned=False),
-        column("d", ColumnType.DOUBLE, 8, unsigned=False),
-        column("v", ColumnType.VARCHAR, 80, collation=UTF8MB4),
-        column("b", ColumnType.BIT, 8),
-        column("x", ColumnType.STRING, 8, collation=BINARY),
-        column("c", ColumnType.STRING, 12, collation=UTF8MB4),
+        column("new", BinlogType.DATE),
+        column("f", BinlogType.FLOAT, 4, unsigned=False),
+        column("d", BinlogType.DOUBLE, 8, unsigned=False),
+        column("v", BinlogType.VARCHAR, 80, collation=UTF8MB4),
+        column("b", BinlogType.BIT, 8),
+        column("x", BinlogType.STRING, 8, collation=BINARY),
+        column("c", BinlogType.STRING, 12, collation=UTF8MB4),
     )
     structure = TableStructure("d", "t", columns, primary_key=())
     table = repair_from_table_map(structure, known, MYSQL).table
