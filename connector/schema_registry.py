@@ -141,10 +141,7 @@ class SchemaRegistry:
                 raise
 
     def _refusals(self, subject: str, kind: SchemaKind, text: str) -> list[SchemaDifference]:
-        """Return the reasons why a schema is incompatible with the latest version of a subject.
-
-        Empty if it is compatible.
-        """
+        """Return why a schema is incompatible with the latest version of a subject; empty if it is compatible."""
         schema = Schema(text, kind)
         if self.client.test_compatibility(subject, schema):
             return []

@@ -103,10 +103,7 @@ def _reading(config: Configuration, facts: ServerFacts, privileges: Privileges) 
 
 
 def _everywhere(name: str, config: Configuration, facts: ServerFacts, privileges: Privileges) -> bool:
-    """Return whether the account has a privilege on every captured table.
-
-    If no table is known, return whether it has the privilege anywhere.
-    """
+    """Return whether the account has a privilege on every captured table, or anywhere if no table is known."""
     if privileges.has(name):
         return True
     databases = {

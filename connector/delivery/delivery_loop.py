@@ -309,10 +309,7 @@ class Delivery:
             self._roll_back(failure)
 
     def _longest_wait(self) -> float:
-        """Return the time to wait for a batch, in seconds.
-
-        Events that do not wake the thread are checked after this time.
-        """
+        """Return the seconds to wait for a batch, after which events that do not wake the thread are checked."""
         if self._unacknowledged:
             can_wait = self._sink_reports and self._sink.problem is None and not self._store.pressed
             return _REPORTED_WAIT_S if can_wait else self._wait_s

@@ -19,12 +19,7 @@ class SourceAcknowledgements:
         self._delivered = INIT_SEQUENCE
 
     def add(self, sequence: int, acknowledge: Callable[[], None]) -> None:
-        """Call ``acknowledge`` as soon as all batches up to ``sequence`` are delivered.
-
-        Immediately if they already are.
-
-        It must not block.
-        """
+        """Call ``acknowledge``, which must not block, as soon as all batches up to ``sequence`` are delivered."""
         with self._news:
             self._waiting.append((sequence, acknowledge))
         self._acknowledge()

@@ -55,10 +55,7 @@ class Letter:
 
 
 def letters_of(records: Iterable[StoredRecord]) -> list[Letter]:
-    """Return the dead letters of a topic, each once, in the order of their first records.
-
-    Records of other programs are omitted.
-    """
+    """Return the dead letters of a topic, each once, by their first records; other records are omitted."""
     found: dict[str, Letter] = {}
     for record in records:
         given = dict(record.headers)

@@ -109,9 +109,7 @@ class DeadLetterReplay:
             self._transforms.close()
 
     def replay(self, letter: Letter, newer: Newer = "stay") -> Replayed:
-        """Send the records of a dead letter.
-
-        Replay dead letters in the order in which they are in their topic.
+        """Send the records of a dead letter. Replay dead letters in the order in which they are in their topic.
 
         Args:
             letter: the dead letter.

@@ -120,10 +120,7 @@ def _post_processors(config: Configuration, settings: PipelineSettings) -> tuple
 
 
 def _transforms(config: Configuration, form: MessageForm | None) -> Transforms | None:
-    """Return the transforms and converters, without post-processors.
-
-    ``None`` if messages are written as JSON directly.
-    """
+    """Return the transforms and converters, without post-processors; ``None`` if messages are written as JSON."""
     chain, chosen = _chain(config), config.converters
     plain = all(isinstance(one, JsonConverterConfig) for one in (chosen.key, chosen.value))
     plain = plain and not (chain.steps or config.post_processors) and chosen.header is HeaderConverterClass.SIMPLE

@@ -23,8 +23,7 @@ class StreamOutput:
     Attributes:
         store: the event store.
         offset: the last offset in the store.
-        put_at: the time when it was put there
-            (``time.monotonic``).
+        put_at: the time when it was put there (``time.monotonic``).
     """
 
     def __init__(self, store: EventStore, history: SchemaHistoryStore, start: SourceOffset) -> None:

@@ -188,10 +188,7 @@ def replay_table(
 
 
 def _prepared(folder: Path, start: SourceOffset, xid: str) -> PreparedXa:
-    """Return the XA transaction that was prepared before the start.
-
-    Raises ``ProtocolError`` if the files do not have it.
-    """
+    """Return the XA transaction prepared before the start; raises ``ProtocolError`` if the files lack it."""
     found = xa_prepared_before(FolderFiles(folder), xid, start)
     if found is None:
         raise ProtocolError(

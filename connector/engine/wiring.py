@@ -97,8 +97,7 @@ class Components:
         admins: the admins of the topics.
         store: the event store, between reader and delivery.
         sink: the destination of batches; ``None`` if a consumer in this process takes them from the store.
-        offsets: the
-            store of offsets.
+        offsets: the store of offsets.
         history: the schema history.
         summaries: its summaries, if ``schema.history.internal.compact.interval`` is set.
         ensure_topics: creates topics before their first messages.

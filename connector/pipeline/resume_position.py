@@ -268,10 +268,7 @@ class Progress:
         return 0 if self._skip is None else self._skip.event
 
     def rows_to_skip(self) -> int:
-        """Return how many rows of the current row event were done before the start.
-
-        Only the first one has such rows.
-        """
+        """Return how many rows of the current row event, the first one only, were done before the start."""
         if self._skip is not None:
             self._rows_done, self._skip = self._skip.row, None
             return self._rows_done
@@ -297,10 +294,7 @@ class Progress:
         return self.timestamp if self.micros is None else self.micros // 1_000_000
 
     def boundary_ms(self) -> int:
-        """Return the time of a transaction's beginning or end.
-
-        Without one in the GTID event, that of the event before.
-        """
+        """Return the time of a transaction's beginning or end, by its GTID event or else by the event before."""
         if self.micros is not None:
             return self.micros // 1000
         return (self.timestamp_before or 0) * 1000

@@ -376,10 +376,7 @@ class Statements:
             )  # fmt: skip
 
     def _hides_captured(self, applied: StatementResult) -> bool:
-        """Return whether a statement concerns temporary tables with names of captured ones.
-
-        A restart must know of them.
-        """
+        """Return whether a statement concerns temporary tables with captured names, which a restart must know."""
         return any(self._names.keeps_structure(table.database, table.table) for table in applied.temporary)
 
     def _refuse_dml(self, event: events.Query, position: str) -> None:

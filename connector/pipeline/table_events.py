@@ -23,10 +23,7 @@ _REMOVES_ROWS = re.compile(
 
 
 def moved_rows(statement_class: str, text: str) -> str | None:
-    """Return the words of a statement by which rows come into a table or leave it without row events.
-
-    ``None`` if none do.
-    """
+    """Return the words of a statement that moves rows into or out of a table without row events, if any."""
     found = BRINGS_ROWS.search(text) or _REMOVES_ROWS.search(text) if statement_class == "alter table" else None
     return None if found is None else " ".join(found[0].upper().split())
 

@@ -303,10 +303,7 @@ class Change:
         return self._transaction
 
     def to_debezium(self) -> str:
-        """Return the value of Debezium's record.
-
-        The JSON text of the envelope, as the configured converter writes it.
-        """
+        """Return the value of Debezium's record: the text of the envelope, as the configured converter writes it."""
         return self._debezium(self)[1].decode()
 
     def debezium_key(self) -> str | None:

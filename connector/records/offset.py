@@ -225,10 +225,7 @@ def _parsed(text: str | bytes, kind: type[T]) -> T:
 
 
 def _text(fields: Mapping[str, Any], name: str) -> str | None:
-    """Return the text of a field, ``None`` if it is missing.
-
-    Raises ``ValueError`` if it is not text, or cannot be sent.
-    """
+    """Return the text of a field, ``None`` if it is missing; raises ``ValueError`` for anything else."""
     value = fields.get(name)
     if value is None:
         return None

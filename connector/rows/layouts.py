@@ -141,10 +141,7 @@ _STRUCT_CODES = {
 
 
 def struct_code(column: ColumnLayout, decoding: ColumnDecoding) -> str:
-    """Return the :mod:`struct` code of a fixed-size value.
-
-    ``Ns`` for a value that :func:`fixed_source` decodes from bytes.
-    """
+    """Return the :mod:`struct` code of a fixed-size value; ``Ns`` if :func:`fixed_source` decodes it from bytes."""
     code = _STRUCT_CODES.get((column.type, decoding.unsigned))
     if code is None:
         code = {FLOAT: "f", DOUBLE: "d", YEAR: "B"}.get(column.type)

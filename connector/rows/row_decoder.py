@@ -42,10 +42,7 @@ def text_rows(
 def key_value_rows(
     columns: Sequence[Column], key: Sequence[int], *present: Sequence[bool], carry: bool = False
 ) -> KeyValueRows:
-    """Return the function that returns converted values.
-
-    The arguments are those of :func:`row_compiler.key_value_rows`.
-    """
+    """Return the function for converted values; the arguments are those of :func:`row_compiler.key_value_rows`."""
     python = partial(row_compiler.key_value_rows, columns, key, *present, carry=carry)
     if not _is_regular(present, carry=carry):
         return python()
@@ -55,10 +52,7 @@ def key_value_rows(
 
 
 def value_rows(columns: Sequence[Column], *present: Sequence[bool]) -> ValueRows:
-    """Return the function that returns the values of a row.
-
-    The arguments are those of :func:`row_compiler.value_rows`.
-    """
+    """Return the function for the values of rows; the arguments are those of :func:`row_compiler.value_rows`."""
     python = partial(row_compiler.value_rows, columns, *present)
     if not _is_regular(present, carry=False):
         return python()

@@ -128,10 +128,7 @@ class StopRequest:
 
 
 def snapshot_request(signal: Signal) -> SnapshotRequest:
-    """Return the request of an ``execute-snapshot`` signal.
-
-    Raises ``SignalError`` if it has no tables, or a wrong parameter.
-    """
+    """Return the request of an ``execute-snapshot`` signal; raises ``SignalError`` for wrong parameters."""
     collections = Collections.of_signal(signal)
     if not collections:
         raise SignalError("'data-collections' is missing from the data: the list of tables, as regular expressions")
@@ -141,10 +138,7 @@ def snapshot_request(signal: Signal) -> SnapshotRequest:
 
 
 def rows_request(signal: Signal) -> RowsRequest:
-    """Return the request of a ``rowtide-reread-rows`` signal.
-
-    Raises ``SignalError`` if a parameter is missing or wrong.
-    """
+    """Return the request of a ``rowtide-reread-rows`` signal; raises ``SignalError`` for wrong parameters."""
     collection, columns, keys = signal.text("data-collection"), signal.texts("key-columns"), signal.data.get("keys")
     if not collection or not columns:
         raise SignalError("the data must have 'data-collection', a table, and 'key-columns', the columns of its key")
@@ -163,10 +157,7 @@ def stop_request(signal: Signal) -> StopRequest:
 
 
 def snapshot_type(signal: Signal) -> SnapshotType:
-    """Return the ``type`` in the data, ``incremental`` by default.
-
-    Raises ``SignalError`` if it is not a type of snapshot.
-    """
+    """Return the ``type`` in the data, ``incremental`` by default; raises ``SignalError`` for others."""
     kind = (signal.text("type") or "incremental").lower()
     if kind == "incremental":
         return "incremental"

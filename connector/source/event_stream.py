@@ -17,10 +17,7 @@ class EventStream(Protocol):
         """Yield an empty list more often while there is nothing new."""
 
     def requested_acknowledgement(self) -> Callable[[], None] | None:
-        """Return the function that acknowledges the events so far to the server, if it waits for this.
-
-        It is returned once.
-        """
+        """Return, once, the function that acknowledges the events so far, if the server waits for this."""
         ...
 
     def taken_bytes(self) -> int:

@@ -97,10 +97,7 @@ def _text(content: bytes) -> str:
 
 
 def providers(environ: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the providers of references.
-
-    Kafka's FileConfigProvider, EnvVarConfigProvider and DirectoryConfigProvider.
-    """
+    """Return the providers of references: Kafka's for files, variables of the environment and directories."""
     known: dict[str, dict[str, str]] = {}
 
     def from_file(path: str, key: str) -> str:

@@ -309,10 +309,7 @@ def translate(
 
 
 def layers(properties: Mapping[str, str], *prefixes: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each prefix and its properties, by the remaining parts of their names.
-
-    The longest matching prefix applies.
-    """
+    """Yield each prefix and its properties by the rest of their names; the longest matching prefix applies."""
     for prefix in prefixes:
         longer = [other for other in prefixes if other != prefix and other.startswith(prefix)]
         yield (

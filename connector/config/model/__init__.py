@@ -194,8 +194,7 @@ class IncrementalConfig:
         chunk_size: rows of the first chunk of a table.
         target_ms: the desired time to read a chunk, to which its size adapts; 0 for a fixed size.
         threads: the number of chunks read at the same time.
-        watermarking: the way in which windows are written to the
-            signal table.
+        watermarking: the way in which windows are written to the signal table.
         read_only: whether nothing is written to the database.
         new_tables: what to do with the rows of tables that are captured later; ``None`` for the default of the mode.
     """

@@ -306,10 +306,7 @@ def history_config(reader: PropertyReader) -> HistoryConfig:
 
 
 def _history_admin(reader: PropertyReader, prefix: str) -> ClientSettings:
-    """Return the admin client's settings.
-
-    Debezium creates the history topic with the producer's; others are ignored.
-    """
+    """Return the admin client's settings. Debezium creates the topic with the producer's, and ignores others."""
     settings = client_settings(reader, ClientKind.ADMIN, ())
     layer, _ = clients.translate(ClientKind.ADMIN, prefix, reader.with_prefix(prefix), strict=False)
     return layer.over(settings)

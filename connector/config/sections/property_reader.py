@@ -65,10 +65,7 @@ def nearest(name: str) -> str:
 
 
 def replacement_for(name: str) -> str | None:
-    """Return the reason why a former property of Debezium was removed, and its replacement.
-
-    ``None`` for any other name.
-    """
+    """Return why a former property of Debezium was removed, and its replacement; ``None`` for any other name."""
     if name in REMOVED:
         return REMOVED[name]
     for pattern, prefix in _PREFIXES:

@@ -156,10 +156,7 @@ _REFUSALS = {
 
 
 def runs(batches: Sequence[Batch]) -> Iterator[Records]:
-    """Yield the messages of consecutive batches with the same topic, partition and timestamp.
-
-    Sending small batches together costs less.
-    """
+    """Yield the messages of consecutive batches with one destination together, which costs less to send."""
     run: list[Batch] = []
     size = 0
     for batch in batches:

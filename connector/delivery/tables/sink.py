@@ -289,9 +289,7 @@ class TableSink(SynchronousSink):
             self._store.alter(table, pairs, values)
 
     def _replaced(self, table: TableId, old: Column, new: Column) -> str | None:
-        """Return the new column, with the values that the server has replaced.
-
-        ``None`` if there are none.
+        """Return the new column, with the values that the server has replaced; ``None`` if there are none.
 
         Only strict mode refuses NULL. For a DATE or DATETIME, it does not matter: the zero date that the server has set
         is NULL in the table, too.

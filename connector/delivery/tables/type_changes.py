@@ -72,9 +72,7 @@ Fitting = Range | Decimals
 
 
 def fitting_values(old: Column, new: Column) -> Fitting | None:
-    """Return the range of the values of ``old`` that are the same in ``new``.
-
-    ``None`` if there is none for these types.
+    """Return the range of the values of ``old`` that are the same in ``new``, if these types have one.
 
     In strict mode, the server changes a type only if all values are in it.
     """

@@ -41,8 +41,7 @@ class End(NamedTuple):
 
     Attributes:
         gtids: the transactions of the stream.
-        events: the number of complete events of the last transaction; 0 after
-            its end.
+        events: the number of complete events of the last transaction; 0 after its end.
     """
 
     gtids: str | None

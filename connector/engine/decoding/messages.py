@@ -74,8 +74,7 @@ class ChunkPart(NamedTuple):
     Attributes:
         slot: the slot of the chunk.
         pieces: for each piece in it, its size in bytes and the number from its form.
-        events: the number of events of
-            the chunk that are processed so far.
+        events: the number of events of the chunk that are processed so far.
         state: the state after them.
         last: whether the chunk is complete.
     """

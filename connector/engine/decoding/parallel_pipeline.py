@@ -111,10 +111,7 @@ class ParallelPipeline(Generic[T]):
         return self._settled(packets[at]) if committed else self.receive(packets[at]), at + 1
 
     def flush(self) -> Iterator[T]:
-        """Yield the outputs of all complete transactions.
-
-        A few events are decoded in this process, which takes less time.
-        """
+        """Yield the outputs of all complete transactions. A few events are decoded here, which takes less time."""
         for piece in self._splitter.flush():
             yield from self._drained()
             yield from self._processed((piece,)) if piece.size >= _MIN_LIMIT else self._again(piece, 0)

@@ -136,10 +136,7 @@ class DecoderWorker:
             self._send(Declined(request.slot))
 
     def _pipeline(self, request: ChunkRequest) -> Pipeline:
-        """Return the pipeline at the beginning of a chunk.
-
-        This is the pipeline of the previous chunk if both are in the same statement.
-        """
+        """Return the pipeline at the beginning of a chunk: that of the previous chunk within one statement."""
         within, self._within = self._within, None  # a chunk that is declined leaves none
         if within is not None and (within.start, within.head) == (request.start, request.head) and not request.tables:
             pipeline = within.pipeline

@@ -39,9 +39,7 @@ class LaterStructure:
 
 
 def later_structures(config: Configuration, tables: Iterable[TableId]) -> list[LaterStructure]:
-    """Return the structures of tables, in the order of their positions.
-
-    Tables whose structure keeps changing are omitted.
+    """Return the structures of tables, in the order of their positions, without tables that keep changing.
 
     Args:
         config: the configuration.

@@ -44,8 +44,7 @@ class NewTableRequests:
         settings: of the records.
         found: the new tables.
         entered: tables that were renamed to a captured name since; they are removed.
-        plan: decides what to do with
-            them, see :func:`plan_new_tables`.
+        plan: decides what to do with them, see :func:`plan_new_tables`.
         snapshots: reads them.
         clock: nanoseconds since the epoch.
         new_id: creates the id of a request, which its notifications contain.
@@ -149,10 +148,7 @@ class NewTableRequests:
 
 
 def _unread(carried: Mapping[str, Any] | None) -> Sequence[TableId] | None:
-    """Return the tables whose rows were not read, in the form of an offset.
-
-    ``None`` if the offset does not store them.
-    """
+    """Return the tables whose rows were not read, as an offset has them; ``None`` if it does not store them."""
     read = ReadTables.from_carried(carried)
     return None if read is None else read.unread
 

@@ -45,8 +45,7 @@ def unread_tables(lists: TableFilter, read: ReadTables, tables: Iterable[TableId
         lists: those of the configuration.
         read: the lists in the stored position.
         tables: all tables at that position.
-        exists: returns whether a table
-            exists at that position.
+        exists: returns whether a table exists at that position.
     """
     now, before, unread = CapturedNames(lists, exists), read.names(exists), set(read.unread)
     if read.lists == lists:
@@ -91,10 +90,7 @@ def plan_new_tables(
 
 
 def new_tables_action(snapshot: SnapshotConfig) -> NewTables | None:
-    """Return the value of ``rowtide.snapshot.new.tables``.
-
-    ``None`` if it is not set, and the snapshot mode reads no rows.
-    """
+    """Return ``rowtide.snapshot.new.tables``; ``None`` if it is not set, and the snapshot mode reads no rows."""
     if snapshot.incremental.new_tables is not None:
         return snapshot.incremental.new_tables
     based = snapshot.mode is SnapshotMode.CONFIGURATION_BASED and snapshot.flags.data

@@ -141,10 +141,7 @@ def start_findings(
 
 
 def _recorded_bools(config: Configuration) -> list[Finding]:
-    """Return the findings of a start about BOOL columns.
-
-    None if the schema history cannot be read, which the start reports.
-    """
+    """Return the findings of a start about BOOL columns; none if it cannot read the schema history."""
     try:
         with history_source(config) as source:
             return bool_findings(config, source.latest())

@@ -79,10 +79,7 @@ def by_reaction(what: str, code: int, reaction: Reaction, transactional_id: str,
 
 
 def batch_rejected(batch: Batch, answer: ProducedBatch) -> Failure:
-    """Return the failure for a batch with a record that Kafka will never accept.
-
-    The message names the record, or the largest one.
-    """
+    """Return the failure for a batch with a record that Kafka rejects; it names the record, or the largest one."""
     named = [index for index in answer.rejected if 0 <= index < batch.count]
     key, size = batch.record(named[0] if named else None)
     rejection = REJECTIONS.get(answer.error, Rejection.OTHER)

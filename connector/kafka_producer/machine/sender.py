@@ -243,10 +243,7 @@ class Sender:
         return found
 
     def wake_up(self, now: float) -> float | None:
-        """Return the next time at which ``requests`` may have something to send.
-
-        ``None`` if only other calls change that.
-        """
+        """Return the next time to call ``requests``; ``None`` if only other calls can make it return something."""
         if self._closed or self.failure is not None or self._due_at == _NEVER:
             return None
         return max(self._due_at, now)

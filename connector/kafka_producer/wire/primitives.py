@@ -136,10 +136,7 @@ UUID = Codec(_write_uuid, lambda reader: bytes(reader.take(16)))
 
 
 def _length(*, short: bool, flexible: bool, nullable: bool) -> Codec:
-    """Return the length before a value, or ``None`` for null.
-
-    Of 16 or 32 bits, or one more than it in flexible versions.
-    """
+    """Return the length before a value, or ``None`` for null: 16 or 32 bits, or its successor in flexible versions."""
     plain = INT16 if short else INT32
 
     def write(writer: Writer, size: int | None) -> None:

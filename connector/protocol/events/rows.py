@@ -19,10 +19,7 @@ RowsParser = Callable[[EventHeader, bytes, int, int], Rows]
 
 
 def rows_parser(kind: RowsKind, *, version: int = 2, partial: bool = False, compressed: bool = False) -> RowsParser:
-    """Return the parser of one type of rows event.
-
-    Versions 0 and 1 lack the extra data; compressed rows are decompressed.
-    """
+    """Return the parser of a type of rows event; versions 0 and 1 lack extra data, and rows may be compressed."""
     update = kind is RowsKind.UPDATE
     head = _V2 if version == 2 else _V1
 

@@ -41,9 +41,7 @@ def stream_double(value: float) -> str:
 
 
 def server_double(value: float) -> str:
-    """Return the server's ``my_gcvt``.
-
-    Shortest digits, with an exponent only beyond 15 digits before or after the point.
+    """Return the shortest digits, with an exponent beyond 15 digits before or after the point (``my_gcvt``).
 
     Raises:
         ValueError: it is infinite or not a number, which JSON lacks.

@@ -331,10 +331,7 @@ def _unexpected(payload: bytes, state: State) -> RemoteProtocolError:
 
 
 def _column_name(payload: bytes) -> str:
-    """Return the name in a column definition, in lower case.
-
-    Before it are catalog, database, table and original table.
-    """
+    """Return the name in a column definition, after catalog, database and two tables, in lower case."""
     reader = ByteReader(payload, 0, len(payload))
     return [reader.packed_string() for _ in range(5)][-1].decode("utf-8", "replace").lower()
 

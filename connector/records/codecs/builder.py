@@ -190,10 +190,7 @@ def column_decoding(column: model.Column, record: RecordColumn, mapped: MappedCo
 
 
 def _padding(column: model.Column, *, exact: bool) -> int:
-    """Return the number of bytes to which values are padded.
-
-    Debezium does not pad a BINARY declared without a length.
-    """
+    """Return the number of bytes to which values are padded; Debezium does not pad a BINARY without length."""
     if column.data_type == "inet6":
         return 16
     if column.data_type != "binary":
@@ -287,10 +284,7 @@ def absent_value(column: model.Column, record: RecordColumn, settings: PipelineS
 
 
 def default_text(column: model.Column, record: RecordColumn, settings: PipelineSettings) -> str | None:
-    """Return the JSON text of a column's default, for an INSERT image without the column.
-
-    ``None`` if it is not a literal.
-    """
+    """Return the JSON text of a column's literal default, for an INSERT image without the column, if it has one."""
     if column.default_kind is model.DefaultKind.NULL or (
         column.default_kind is model.DefaultKind.NONE and column.nullable
     ):

@@ -133,10 +133,7 @@ class TableCodec(RowsCodec[tuple[str, str], Message]):
         return messages
 
     def _moved(self, old: tuple[str, str], new: tuple[str, str], row: int, context: EventContext) -> Iterable[Message]:
-        """Yield a change of the key: a delete with the old key, a create with the new one.
-
-        Headers name the other key.
-        """
+        """Yield a change of the key: a delete and a create, each with the other key in a header."""
         old_key, new_key = self._key(old[0]), self._key(new[0])
         to_new = [(NEW_KEY, self._key_header(new[0])), *context.headers]
         to_old = [(OLD_KEY, self._key_header(old[0])), *context.headers]

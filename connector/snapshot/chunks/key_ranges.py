@@ -83,9 +83,7 @@ class KeyRanges:
         return self._order(reverse=False)
 
     def bound_query(self, lower: Bound | None, rows: int, *, upto: Bound | None = None, condition: str = "") -> str:
-        """Return the query for the upper bound of the next range.
-
-        The key of its last row, or no row if it has fewer rows.
+        """Return the query for the last key of the next range; it returns no row if the range has fewer rows.
 
         Args:
             lower: the upper bound of the range before; ``None`` for the first range.

@@ -25,9 +25,7 @@ def incremental_snapshots(
     clock: Callable[[], int],
     progress: SnapshotProgress | None,
 ) -> IncrementalSnapshots:
-    """Return the incremental snapshots of a run.
-
-    A continued initial snapshot has as many connections as before.
+    """Return the incremental snapshots of a run. A continued initial snapshot has as many connections as before.
 
     Args:
         config: the configuration.

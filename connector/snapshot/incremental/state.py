@@ -172,10 +172,7 @@ class SnapshotState:
 
     @classmethod
     def from_carried(cls, fields: Mapping[str, Any] | None) -> "SnapshotState":
-        """Return the state in an offset.
-
-        A state stored by Debezium has the tables, but not the progress in them.
-        """
+        """Return the state in an offset. A state stored by Debezium has the tables, but not the progress in them."""
         fields = fields or {}
         try:
             if _STATE in fields:

@@ -92,10 +92,7 @@ class StructureWriter:
         return (SchemaChange(ChangeKind.DATABASE, database, ddl),)
 
     def _is_stored(self, change: SchemaChange, names: CapturedNames) -> bool:
-        """Return whether the schema history stores a change.
-
-        It stores all changes, or only those of captured tables and of the server's variables.
-        """
+        """Return whether the schema history stores a change: any, or one of a captured table or of the server."""
         if not self._settings.only_captured_tables_ddl or not change.database:
             return True
         table = change.table_id

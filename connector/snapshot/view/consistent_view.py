@@ -174,9 +174,7 @@ class _Opener:
         return view
 
     def _position_and_views(self) -> tuple[SourceOffset, tuple[str, ...], bool]:
-        """Open the views.
-
-        Return a position before them, the XA transactions prepared then, and whether the views are equal.
+        """Open the views; return a position before them, the XA transactions prepared then, and if they are equal.
 
         A transaction that is committed in between would be in some of the views only, so they are opened again.
         """

@@ -65,10 +65,7 @@ def has_executed(executed: SourceOffset, position: SourceOffset, connector: str)
 
 
 def is_same(position: SourceOffset, end: SourceOffset, connector: str) -> bool:
-    """Return whether exactly the same transactions precede two positions.
-
-    See :func:`has_passed` for the arguments.
-    """
+    """Return whether exactly the same transactions precede two positions. See :func:`has_passed` for the arguments."""
     if position.server is not None and position.server == end.server:
         return (position.file, position.pos) == (end.file, end.pos) or _same_gtids(position, end, connector)
     return _same_gtids(position, end, connector)

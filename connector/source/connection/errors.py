@@ -113,10 +113,7 @@ def _interrupted(error: Exception) -> bool:
 
 
 def _refusal(error: Exception, config: DatabaseConfig) -> Problem | None:
-    """Return the reason why the server or this client refuses the connection.
-
-    ``None`` if the server was not reached.
-    """
+    """Return why the server or this client refuses the connection; ``None`` if no server was reached."""
     code = error.args[0] if error.args else None
     text = _text(error)
     where, who = f"{config.hostname}:{config.port}", config.user

@@ -191,10 +191,7 @@ class BinlogSearch:
 
 
 def xa_prepared_before(files: BinlogFiles, xid: str, start: SourceOffset) -> PreparedXa | None:
-    """Return the XA transaction with this identifier that is prepared at a position.
-
-    ``None`` if the files do not have it.
-    """
+    """Return the XA transaction with this identifier that is prepared at a position, if the files have it."""
     for name in reversed(files.names[: files.names.index(start.file) + 1]):
         events_of_file = dict(_xa_in_file(files, name, start.pos if name == start.file else None))
         if xid in events_of_file:  # identifiers can be used again: the last event decides
@@ -279,10 +276,7 @@ def _from_xa(packets: Iterable[bytes], xid: str) -> Iterator[bytes]:
 
 
 def _compressed_prepare(decoder: EventDecoder, payload: events.TransactionPayload) -> events.XaPrepare | None:
-    """Return the XA_PREPARE of a compressed transaction.
-
-    ``None`` if the transaction does not begin with ``XA START``.
-    """
+    """Return the XA_PREPARE of a compressed transaction that begins with ``XA START``; ``None`` for others."""
     for number, event in enumerate(decoder.unpack(payload)):
         if number == 0 and not (isinstance(event, events.Query) and is_xa(event.statement[:3].upper())):
             return None

@@ -229,9 +229,7 @@ def find_time(files: BinlogFiles, micros: int) -> FoundPosition:
 
 
 def find_gtids(files: BinlogFiles, gtids: Gtids) -> FoundPosition:
-    """Return the first transaction that is not in a set, at which a stream with this set begins.
-
-    The end if there is none.
+    """Return the first transaction that is not in a set, where a stream with it begins; the end if there is none.
 
     Raises:
         PositionNotFound: such transactions were purged, or the files have no GTIDs.
