@@ -138,7 +138,7 @@ def _flavors_agree(reader: PropertyReader) -> None:
 
 
 def _distinct_topics(reader: PropertyReader, configuration: Configuration) -> None:
-    """Report topics of the connector that do not differ from each other, because their records differ."""
+    """Report every topic of the connector that is configured for two kinds of records."""
     naming, letters = configuration.topics.naming, configuration.delivery.dead_letters
     used = {naming.schema_change: "schema changes (topic.prefix)"}
     own = [

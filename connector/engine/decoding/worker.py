@@ -215,7 +215,7 @@ class LogWatch(logging.Handler):
         self.seen = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Notice an entry."""
+        """Remember that there was an entry."""
         self.seen = True
 
 

@@ -1,8 +1,7 @@
 """The status variables of a QUERY event: the session's settings under which its statement ran.
 
 The codes are those of MySQL 9.7 (``statement_events.h``) and MariaDB 11.4 (``log_event.h``). A variable's length
-follows
-from its code alone, so the variables after an unknown one cannot be parsed: it is an error that names the code.
+follows from its code alone, so nothing after an unknown code can be parsed; the error names that code.
 """
 
 from collections.abc import Callable
