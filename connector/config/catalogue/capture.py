@@ -85,7 +85,7 @@ GTID_INCLUDES = Property(
     patterns(),
     None,
     "Regular expressions for the sources (server UUIDs; MariaDB: `domain-server`) whose GTIDs are considered in the "
-    "position, so that a server can be read that lacks transactions of other sources.",
+    "position. A server that lacks transactions of other sources can then be read.",
 )
 GTID_EXCLUDES = Property(
     "gtid.source.excludes",

@@ -354,7 +354,10 @@ def _covered(head: FileHead, gtids: Gtids) -> bool:
         return before <= gtids
     if not gtids and before is not None:  # an empty set belongs to either server
         return not before
-    raise PositionNotFound(f"the binlog file {head.file} has no GTIDs of this kind: give a time, or gtid_mode is off")
+    raise PositionNotFound(
+        f"the binlog file {head.file} has no GTIDs of this kind (gtid_mode=OFF, or GTIDs of the other kind of server): "
+        "search for a time instead"
+    )
 
 
 def _contains(head: FileHead, wanted: GtidSet | MariadbGtid) -> bool:
