@@ -69,7 +69,7 @@ class ReplicaReplaced(StreamRefused):
 def second_stream(
     config: DatabaseConfig, start: SourceOffset, *, mariadb: bool, send_annotations: bool = False
 ) -> "BinlogStream":
-    """Return a second stream next to the connector's own.
+    """Return a second stream, in addition to the connector's own.
 
     It has a random server id, because a server disconnects a replica when another one with the same id connects.
     """

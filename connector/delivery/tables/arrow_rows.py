@@ -22,7 +22,7 @@ def arrow_rows(
     Args:
         table: the table, for errors.
         columns: of the rows.
-        rows: one at least.
+        rows: at least one.
         stored: makes an array of the values of an Arrow type.
 
     Raises:
