@@ -40,18 +40,15 @@ def canonical_values(kinds: Sequence[str], *, exact: bool) -> list[Canonical]:
 
 
 def _canonical(kind: str, *, exact: bool) -> Canonical:
-    def text(value: Any) -> str:
-        if isinstance(value, float) and kind == "float" and not exact:
-            return six_digits(value)
-        if kind in ("enum", "set") and isinstance(value, str) and not exact:
-            return "s" + value.replace("\\", "")
-        if kind == "json" and isinstance(value, str):
-            return "j" + json_text(value, exact=exact)
-        if kind == "binary" and isinstance(value, bytes):
-            return "x" + value.rstrip(b"\0").hex()
-        return value_text(value)
-
-    return text
+    if kind == "float" and not exact:
+        return lambda value: six_digits(value) if isinstance(value, float) else value_text(value)
+    if kind in ("enum", "set") and not exact:
+        return lambda value: "s" + value.replace("\\", "") if isinstance(value, str) else value_text(value)
+    if kind == "json":
+        return lambda value: "j" + json_text(value, exact=exact) if isinstance(value, str) else value_text(value)
+    if kind == "binary":
+        return lambda value: "x" + value.rstrip(b"\0").hex() if isinstance(value, bytes) else value_text(value)
+    return value_text
 
 
 def value_text(value: Any) -> str:
@@ -60,31 +57,11 @@ def value_text(value: Any) -> str:
     Raises:
         TypeError: the decoder does not produce such values.
     """
-    match value:
-        case None:
-            return NULL
-        case bool():
-            return f"b{value:d}"
-        case int():
-            return f"i{value}"
-        case float():
-            return f"f{value + 0.0!r}"  # -0.0 equals 0.0
-        case JsonText():
-            return "j" + json_text(value)
-        case str():
-            return "s" + value
-        case bytes():
-            return "x" + value.hex()
-        case Decimal():
-            return "d" + _decimal(value)
-        case dt.datetime() | dt.date():
-            return "t" + value.isoformat()
-        case dt.timedelta():
-            return f"h{value // dt.timedelta(microseconds=1)}"
-        case Geometry():
-            return f"g{value.srid}:{value.wkb.hex()}"
-        case list() | dict():
-            return "l" + json.dumps(value, sort_keys=True, separators=(",", ":"))
+    form = _FORMS.get(type(value))
+    if form is None:
+        form = next((one for kind, one in _FORMS.items() if isinstance(value, kind)), None)
+    if form is not None:
+        return form(value)
     if value is UNAVAILABLE:
         return UNKNOWN
     raise TypeError(f"no canonical text for a {type(value).__name__}")
@@ -174,3 +151,26 @@ def shown(text: str) -> str:
     if kind == "h":
         return str(dt.timedelta(microseconds=int(value)))
     return f"0x{value}" if kind == "x" else value
+
+
+def _json(value: Any) -> str:
+    return "l" + json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+_FORMS: Mapping[type, Canonical] = {
+    type(None): lambda _value: NULL,
+    bool: lambda value: f"b{value:d}",
+    int: lambda value: f"i{value}",
+    float: lambda value: f"f{value + 0.0!r}",  # -0.0 equals 0.0
+    JsonText: lambda value: "j" + json_text(value),
+    str: lambda value: "s" + value,
+    bytes: lambda value: "x" + value.hex(),
+    Decimal: lambda value: "d" + _decimal(value),
+    dt.date: lambda value: "t" + value.isoformat(),
+    dt.datetime: lambda value: "t" + value.isoformat(),
+    dt.timedelta: lambda value: f"h{value // dt.timedelta(microseconds=1)}",
+    Geometry: lambda value: f"g{value.srid}:{value.wkb.hex()}",
+    list: _json,
+    dict: _json,
+}
+"""The forms by type; a type comes before those that it is derived from."""

@@ -9,7 +9,9 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import orjson
 
 from rowtide.connector.records.canonical import UNKNOWN, value_text
 from rowtide.verify.errors import Undecided
@@ -205,7 +207,7 @@ class KeyedFold:
         if key is None:
             return  # a tombstone of a key without a record before it
         before = self._entry(key)
-        places = [] if before is None else json.loads(before.places)
+        places = [] if before is None else orjson.loads(before.places)
         other = RecordPlace(*places[-1]) if places else record.place
         if other.topic != record.place.topic:
             raise Undecided(
@@ -226,7 +228,7 @@ class KeyedFold:
         if record.key is not None or before is None or before.row is not None:
             places = [*places, record.place.as_list()][-_KEPT_PLACES:]
         layout, text = (None, None) if row is None else self._packed(row)
-        self._pending[key] = _Entry(raw, layout, text, json.dumps(places))
+        self._pending[key] = _Entry(raw, layout, text, _text(places))
         self._raw[raw] = key
         if key in self._watched:
             self._watched[key].append(self._state(self._pending[key]))
@@ -390,7 +392,7 @@ class CountedFold:
 
     def add(self, row: Row, number: int) -> None:
         """Add copies of a row of the source; a negative number for those of the topic."""
-        text = json.dumps(dict(row))
+        text = _text(dict(row))
         self._pending[text] = self._pending.get(text, 0) + number
         if len(self._pending) >= _BATCH:
             self._write()
@@ -425,5 +427,8 @@ def _completed(row: Row, before: Row | None) -> Row:
     return {name: before.get(name, UNKNOWN) if text == UNKNOWN else text for name, text in row.items()}
 
 
-def _text(texts: Sequence[str]) -> str:
-    return json.dumps(texts)
+def _text(texts: Sequence[Any] | Mapping[str, str]) -> str:
+    try:
+        return orjson.dumps(texts).decode()
+    except TypeError:  # half of a surrogate pair, which is not UTF-8
+        return json.dumps(texts)

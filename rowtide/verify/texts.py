@@ -1,6 +1,6 @@
 """The rows and keys of changes as canonical texts."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from rowtide.connector.records.canonical import NULL, Canonical, canonical_values
@@ -47,7 +47,7 @@ class Texts:
             for column in table.structure.columns
             if two_forms and column.data_type == "double" and column.scale is not None
         }
-        self._forms: dict[tuple[str, ...], list[Canonical]] = {}
+        self._forms: dict[tuple[str, ...], Sequence[tuple[str, Canonical]]] = {}
 
     @property
     def compared(self) -> Collection[str]:
@@ -75,16 +75,16 @@ class Texts:
         key = change.key
         if key is None:
             raise Undecided(f"a record of topic {change.topic} has no key, but the table has one")
-        return tuple(form(value) for form, value in zip(self._canonical(tuple(key)), key.values(), strict=True))
+        return tuple([form(key[name]) for name, form in self._canonical(tuple(key))])
 
     def row(self, change: Change, found: RowOfChange | None) -> Row | None:
         """Return the texts of a row of a change, by column."""
         if found is None:
             return None
-        values, forms = _values(found, self.kinds), self._canonical(change.columns)
+        kinds = self.kinds
         row = {
-            name: form(value)
-            for name, form, value in zip(change.columns, forms, values, strict=True)
+            name: form(_document(found, name) if kinds.get(name) == "json" else found[name])
+            for name, form in self._canonical(change.columns)
             if self.compares(name)
         }
         for name in self._zeros:
@@ -92,14 +92,16 @@ class Texts:
                 row[name] = NULL
         return row
 
-    def _canonical(self, names: tuple[str, ...]) -> list[Canonical]:
+    def _canonical(self, names: tuple[str, ...]) -> Sequence[tuple[str, Canonical]]:
+        """Return columns with the functions that make their texts."""
         forms = self._forms.get(names)
         if forms is None:
             kinds = [self.kinds.get(name, "") for name in names]
-            forms = self._forms[names] = canonical_values(kinds, exact=self._exact)
-            for place, name in enumerate(names):
-                if (scale := self._scales.get(name)) is not None:
-                    forms[place] = partial(_rounded, forms[place], scale)
+            pairs = zip(names, canonical_values(kinds, exact=self._exact), strict=True)
+            forms = self._forms[names] = [
+                (name, form if (scale := self._scales.get(name)) is None else partial(_rounded, form, scale))
+                for name, form in pairs
+            ]
         return forms
 
     def refuse_others(self, found: TopicRecord, change: Change) -> None:
@@ -110,11 +112,6 @@ class Texts:
                 f"topic {found.topic} has a record of table {change.database}.{change.table} (partition "
                 f"{found.record.partition}, offset {found.record.offset}): the topic is not only that of {table}"
             )
-
-
-def _values(row: RowOfChange, kinds: Mapping[str, str]) -> list[object]:
-    """Return the values of a row, with documents as their text."""
-    return [_document(row, name) if kinds.get(name) == "json" else row[name] for name in row]
 
 
 def _rounded(form: Canonical, scale: int, value: object) -> str:
