@@ -526,6 +526,10 @@ class TableVerification:
     # --- rows that are read again ----------------------------------------------------------------------------------
 
     @cached_property
+    def _is_replica(self) -> bool:
+        return Replication(self.source.session, "", "").replicates
+
+    @cached_property
     def _server(self) -> ServerIdentity:
         """The server that answered first."""
         return self.source.server()
@@ -574,15 +578,18 @@ class TableVerification:
             rows, view = self._reread(keys)
             order = self._order(view)
             ahead = [place for place in places if order.order(place) is Order.AFTER]
-            if not ahead or not Replication(self.source.session, "", "").replicates:  # a fail-over may have lost them
+            if not ahead or not self._is_replica:  # a fail-over may have lost them
                 return rows, view
             if time.monotonic() > limit:
-                raise Undecided(
-                    f"server {self._server.identity} is a replica, and has not executed changes that are already in "
-                    f"the topic, such as {ahead[0].gtid}, in {self._options.timeout_s:.0f} s. Compare again when SHOW "
-                    "REPLICA STATUS says that it has, raise --timeout, or let database.hostname name its source"
-                )
+                raise self._lag(ahead[0])
             time.sleep(_POLL_S)
+
+    def _lag(self, place: RecordPlace) -> Undecided:
+        return Undecided(
+            f"server {self._server.identity} is a replica, and has not executed changes that are already in the topic, "
+            f"such as {place.gtid}, in {self._options.timeout_s:.0f} s. Compare again when SHOW REPLICA STATUS says "
+            "that it has, raise --timeout, or let database.hostname name its source"
+        )
 
     def _reread(self, keys: Sequence[Key]) -> tuple[dict[Key, Row], TableView]:
         """Read the rows of some keys again in a view whose position is known."""
@@ -698,10 +705,13 @@ class TableVerification:
         return at
 
     def _refuse_unknown(self, found: TopicRecord) -> None:
-        """Refuse a record whose transaction the server does not have, after waiting as long as a commit takes."""
-        place, limit = found.place, time.monotonic() + _COMMIT_S
+        """Refuse a record whose transaction the server does not have, even after a commit, or a replica's delay."""
+        place, begun = found.place, time.monotonic()
         while not self._before_now()(place):
-            if time.monotonic() > limit:
+            if self._is_replica:
+                if time.monotonic() > begun + self._options.timeout_s:
+                    raise self._lag(place)
+            elif time.monotonic() > begun + _COMMIT_S:
                 raise Undecided(
                     f"topic {found.topic} has a record (partition {place.partition}, offset {place.offset}) of the "
                     f"position {', '.join(filter(None, (f'{place.file}:{place.pos}', place.gtid)))}, which server "

@@ -121,11 +121,10 @@ def test_a_replica_that_lags_is_awaited(
         return {("i1",): {"k": f"i{last}"}}, TableView(*[SourceOffset("", 0, f"{SERVER}:1-{last}")] * 2)
 
     monkeypatch.setattr(verification, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep, time=time.time))
-    monkeypatch.setattr(verification, "Replication", lambda *_: SimpleNamespace(replicates=replicates))
     one = verification_of(source_table("INT", {}), timeout_s=20.0)
+    one._is_replica = replicates
     one._server, one._reread = ServerIdentity(SERVER, "1"), reread
     one._order = lambda view: ViewOrder(view, same_server=False)
-    one.source.session = None
     fold = SimpleNamespace(states=lambda _key: [FoldState({}, (RecordPlace(0, 0, "u", gtid=f"{SERVER}:9"),))])
     if outcome is None:
         with pytest.raises(Undecided, match=f"not executed changes that are already in the topic, such as {SERVER}:9"):
