@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,7 @@ import pytest
 
 from rowtide.verify import source
 from tests.support.processes.worker_process import Worker, WorkerConfig
-from tests.verify.damages import KEYED, MORE, Damages, fill, found, load, report, run
+from tests.verify.damages import KEYED, MORE, Damages, fill, found, load, repaired, report, run
 
 if TYPE_CHECKING:
     from rowtide_stack import Database, Kafka
@@ -102,4 +104,48 @@ def test_runs_that_are_killed_end_with_the_same_differences(
         ended = subprocess.run(resumed, capture_output=True, text=True, check=False)
         assert (ended.returncode, found(json.loads(ended.stdout))) == (1, expected), ended.stdout
         assert not [*kept.iterdir()]
+        worker.stop()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("server", ["mysql", "mariadb"])
+def test_repairs_that_are_killed_are_completed_by_the_next_run(
+    server: str, tmp_path: Path, request: pytest.FixtureRequest, kafka: Kafka, topics: Topics
+) -> None:
+    """``kill -9`` at random moments of repairs under load: only damaged rows are ever sent again."""
+    database: Database = request.getfixturevalue(f"{server}_db")
+    config = WorkerConfig(tmp_path, database.server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+    chance, kept = random.Random(server), tmp_path / "kept"
+    kept.mkdir()
+    fill(database)
+    calm = ", ".join(f"({i}, {i})" for i in range(10_000))
+    database.execute("CREATE TABLE calm (id INT PRIMARY KEY, n INT)", f"INSERT INTO calm VALUES {calm}")
+    damages = Damages(database, topics, config, chance)
+
+    def sent(rows: list[int]) -> list[int]:
+        """How many records healthy rows, and tables without a damage, have in the topics."""
+        read = {name: topics.read(config.topic(f"{database.name}.{name}")) for name in ("orders", "calm", "flags")}
+        keys = Counter(one.key for one in read["orders"])
+        return [len(read["calm"]), len(read["flags"]), *(keys[f'{{"id":{i}}}'.encode()] for i in rows)]
+
+    command = [sys.executable, "-m", "rowtide", "verify", "--config", str(config.path), "--topics", "--json"]
+    with Worker(config).streaming() as worker, load(database):
+        repair = [*command, "--repair", "--channel", "http", "--web", f"http://127.0.0.1:{worker.port}"]
+        resumed = [*repair, "--resume", str(kept)]
+        for _ in range(int(os.environ.get("ROWTIDE_CAMPAIGN", "3"))):
+            expected = {damages.kinds[name]() for name in chance.choices(KEYED[:-1], k=8)}
+            healthy = list(damages.undamaged)
+            before = sent(healthy)
+            for _ in range(3):
+                with subprocess.Popen(resumed, stdout=subprocess.DEVNULL) as process:
+                    time.sleep(chance.uniform(1, 15))
+                    process.kill()
+            ended = subprocess.run(resumed, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, ended.stdout + ended.stderr
+            assert repaired(json.loads(ended.stdout)) <= expected, "others were repaired by the runs before"
+            assert report(config)[0] == 0
+            assert not [*kept.iterdir()]
+            assert sent(healthy) == before
+            damages.mend()
         worker.stop()
