@@ -158,19 +158,27 @@ class _Verifier:
         self._reader = TopicReader(config.kafka.consumer, config.kafka.admin, timeout=_KAFKA_S)
         self._progress = ConnectorProgress(config, offset_store(config), captured)
         self._connect = partial(TableSource, config, settings, pace)
-        self._source = self._connect()
+        self._source: TableSource | None = None
 
     def close(self) -> None:
         """Close the connection to the server. A query that runs in another thread fails."""
-        self._source.close()
+        if self._source is not None:
+            self._source.close()
+
+    def _connected(self) -> TableSource:
+        """Return the connection to the server, a new one after an error."""
+        if self._source is None:
+            self._source = self._connect()
+        return self._source
 
     def verify(self, table: TableId) -> "Found":
         """Verify a table.
 
         Raises:
-            ConnectorError: the server cannot be reached again after an error.
+            ConnectorError: the server cannot be reached again after the error of an earlier table.
         """
         config, options, settings = self._config, self._options, self._settings
+        source = self._connected()
         result, found, verification = Result(str(table)), list[TableResult](), None
         try:
             if (table.database, table.table) in config.snapshot.select_overrides and not options.where:
@@ -178,12 +186,12 @@ class _Verifier:
                     "snapshot.select.statement.overrides has a query for it, so its topic may lack rows: give "
                     "its condition with --where"
                 )
-            structure = self._source.table(table)
+            structure = source.table(table)
             unknown = {*options.columns} - {one.name for one in structure.form.columns}
             if unknown:
                 raise Undecided(f"it has no captured column {', '.join(sorted(unknown))}")
             verification = TableVerification(
-                self._source,
+                source,
                 structure,
                 self._decoder,
                 lambda topics: Topic(topics, self._reader, self._decoder),
@@ -199,14 +207,14 @@ class _Verifier:
             verification.run(self._folder)
         except ERRORS as error:
             result.outcome, result.reason = "undecided", reason_of(error)
-            self._source.close()  # a result may not have been read to its end
-            self._source = self._connect()
+            source.close()  # a result may not have been read to its end
+            self._source = None
         if self._stored is not None and verification is not None:
             for topic in verification.topics:
                 found.append(TableResult(topic))
                 try:
                     _refuse_untyped(config)
-                    verification.source = self._source
+                    verification.source = self._connected()
                     exact = settings.canonical or bool(structure.key_columns)
                     with self._turn:
                         TableComparison(
@@ -274,10 +282,17 @@ def exit_code(results: Sequence[Found]) -> int:
     return 1 if "different" in outcomes else 2 if "undecided" in outcomes or not results else 0
 
 
-def report_json(results: Sequence[Found]) -> dict[str, Any]:
-    """Return the report as a JSON object."""
+def report_json(results: Sequence[Found], error: str | None = None) -> dict[str, Any]:
+    """Return the report as a JSON object.
+
+    Args:
+        results: the results, of the tables before the error if there was one.
+        error: the reason why the others have none.
+    """
+    outcome = ("equal", "different", "undecided")[exit_code(results)]
     return {
-        "outcome": ("equal", "different", "undecided")[exit_code(results)],
+        "outcome": "undecided" if error is not None and outcome == "equal" else outcome,
+        "error": error,
         "tables": [
             _table_json(result) | {"spark_tables": [_spark_json(one) for one in tables]} for result, tables in results
         ],

@@ -58,3 +58,10 @@ def test_a_table_that_is_not_decided_is_not_equal() -> None:
     found = [(Result("shop.orders", "equal"), [table])]
     assert (exit_code(found), summary(found)) == (2, "topics: 1 equal; tables: 1 undecided")
     assert list(spark_lines(table, 9)) == ["  table shop.shop.orders: not decided: there is no table"]
+
+
+def test_tables_without_a_result_are_not_equal() -> None:
+    """The server was lost after the first table. The document said ``equal`` next to the error."""
+    equal, different = Result("shop.orders", "equal"), Result("shop.parts", "different")
+    found = [report_json([(one, ())], error)["outcome"] for one in (equal, different) for error in (None, "lost")]
+    assert found == ["equal", "undecided", "different", "different"]

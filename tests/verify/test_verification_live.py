@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -266,6 +267,34 @@ def test_a_table_that_changes_during_the_run_is_not_decided(
         worker.stop()
     assert status == 2
     assert reason in document["tables"][0]["reason"]
+
+
+@pytest.mark.nightly
+def test_a_server_that_is_lost_leaves_a_result_for_the_tables_so_far(
+    tmp_path: Path, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rowtide_stack import MySQL
+
+    with MySQL() as server, server.database() as database:
+        config = WorkerConfig(tmp_path, server, kafka.bootstrap, MORE | {"database.include.list": database.name})
+        for name in "abc":
+            database.execute(f"CREATE TABLE {name} (id INT PRIMARY KEY)", f"INSERT INTO {name} VALUES (1)")
+        read = Topic.new_records
+
+        def losing(topic: Topic) -> Iterator[TopicRecord]:
+            if topic.names == [config.topic(f"{database.name}.b")]:
+                server.kill()
+            return read(topic)
+
+        with Worker(config).streaming():
+            assert report(config)[0] == 0
+            monkeypatch.setattr(Topic, "new_records", losing)
+            result = run(config, "--json")
+            server.start()
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["outcome"]) == (2, "undecided")
+    assert document["error"]
+    assert [table["outcome"] for table in document["tables"]] == ["equal", "undecided"]
 
 
 @pytest.mark.nightly

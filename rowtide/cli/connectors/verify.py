@@ -374,7 +374,7 @@ def _verify(
 
     def show(results: "Sequence[Found]", error: str | None, following: float) -> None:
         if as_json:
-            click.echo(json.dumps(report_json(results) | {"error": error}, ensure_ascii=False))
+            click.echo(json.dumps(report_json(results, error), ensure_ascii=False))
         else:
             click.echo("\n".join(filter(None, (summary(results), round_line(error, following)))))
 
@@ -403,7 +403,7 @@ def _verify(
             results.extend(once())
         except ConnectorError as error:
             if as_json and results:
-                click.echo(json.dumps(report_json(results) | {"error": str(error)}, indent=2, ensure_ascii=False))
+                click.echo(json.dumps(report_json(results, str(error)), indent=2, ensure_ascii=False))
             raise
     except (ConnectorError, TablesError) as error:
         raise click.ClickException(str(error)) from None
