@@ -35,8 +35,8 @@ LAYERS = {
     "rowtide.decoder": "faust topics decoder readers errors",
     "rowtide.mysql_replication": "reader settings structures events rows values",
     "rowtide.verify": (
-        "servers run parallel tables verification replication resume repair texts table_values source pace topic "
-        "progress old_forms comparison fold positions errors"
+        "servers run parallel tables verification replication resume repair texts table_values source routing "
+        "pace topic progress old_forms comparison fold positions errors"
     ),
     "rowtide.schema_history": (
         "queries compaction recovery store catalog debezium_form structure ddl server position errors model"

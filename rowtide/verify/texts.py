@@ -77,6 +77,16 @@ class Texts:
             raise Undecided(f"a record of topic {change.topic} has no key, but the table has one")
         return tuple([form(key[name]) for name, form in self._canonical(tuple(key))])
 
+    def has_own_key(self, change: Change) -> bool:
+        """Return whether the key of a change has the values of the row's key. The converter of keys may spell them."""
+        key, row = self.record_key(change), self.row(change, change.after) or {}
+        if change.key is None or len(key) != len(self.key_names):
+            return False
+        pairs = [(text, row.get(name, text)) for name, text in zip(self.key_names, key, strict=True)]
+        if [*change.key] == self.key_names:  # a date without a schema is a number in one of them
+            return all(one == other or one[0] != other[0] for one, other in pairs)
+        return all(one == other for one, other in pairs)
+
     def row(self, change: Change, found: RowOfChange | None) -> Row | None:
         """Return the texts of a row of a change, by column."""
         if found is None:

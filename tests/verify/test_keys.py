@@ -12,8 +12,10 @@ import pytest
 from rowtide.connector.config.load import from_properties
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
 from rowtide.connector.records.offset import SourceOffset
+from rowtide.connector.records.transforms import Transformer
 from rowtide.connector.snapshot.incremental.reading.table_view import TableView
 from rowtide.connector.snapshot.records import SnapshotTable
+from rowtide.decoder.decoder import Decoder
 from rowtide.schema_history.catalog.tables import Tables
 from rowtide.schema_history.model import Table
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
@@ -23,7 +25,7 @@ from rowtide.verify.errors import Undecided
 from rowtide.verify.fold import FoldState
 from rowtide.verify.positions import RecordPlace, ServerIdentity, ViewOrder
 from rowtide.verify.routing import Routing
-from rowtide.verify.source import SourceTable, keys_condition
+from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.verification import TableVerification, VerifyOptions
 from tests.support.configurations import PROPERTIES
 
@@ -31,14 +33,15 @@ SERVER = "00000000-0000-0000-0000-00000000000a"
 DEBEZIUM = {"rowtide.values": "debezium"}
 
 
-def source_table(kind: str, properties: Mapping[str, str]) -> SourceTable:
+def source_table(kind: str, properties: Mapping[str, str], more: str = "n INT") -> SourceTable:
     tables = Tables(Server(Flavor.MYSQL))
-    tables.apply(QueryEvent(f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY)", "d", position=""))
+    tables.apply(QueryEvent(f"CREATE TABLE t (k {kind} NOT NULL PRIMARY KEY, {more})", "d", position=""))
     structure = tables.table("d", "t")
     assert isinstance(structure, Table)
     settings = pipeline_settings(from_properties(PROPERTIES | properties), "run")
     form = SnapshotTable(structure, settings)
-    return SourceTable(structure, "", form, Routing([form.topic]), structure.columns, structure.columns, None)
+    key = structure.columns[:1]
+    return SourceTable(structure, "", form, Routing([form.topic]), key, key, None)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +106,39 @@ def verification_of(table: SourceTable, timeout_s: float = 300.0) -> Any:
     given = SimpleNamespace(), table, None, lambda _topics: None, None, VerifyOptions(timeout_s=timeout_s), dict
     made: Any = TableVerification(*given, exact=True)  # type: ignore[arg-type]
     return made
+
+
+def chain(*steps: Mapping[str, str]) -> dict[str, str]:
+    options = {f"transforms.s{number}.{name}": text for number, one in enumerate(steps) for name, text in one.items()}
+    return {"transforms": ",".join(f"s{number}" for number in range(len(steps))), **options}
+
+
+KAFKA, OF_DEBEZIUM = "org.apache.kafka.connect.transforms.", "io.debezium.transforms."
+PLAIN = {f"{side}.converter.schemas.enable": "false" for side in ("key", "value")}
+PLAIN |= {f"{side}.converter": "org.apache.kafka.connect.json.JsonConverter" for side in ("key", "value")}
+UNWRAPPED = {"type": OF_DEBEZIUM + "ExtractNewRecordState", "add.fields": "op,table,db,source.file,source.pos"}
+LOGICAL = {"type": OF_DEBEZIUM + "ByLogicalTableRouter", "topic.regex": "(.*)[.]t", "topic.replacement": "$1.all"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "changed"),
+    [
+        ({}, False),
+        (chain({"type": KAFKA + "InsertHeader", "header": "h", "value.literal": "1"}), False),
+        (chain({"type": KAFKA + "ReplaceField$Key", "renames": "k:other"}), False),
+        (chain(UNWRAPPED, {"type": KAFKA + "ValueToKey", "fields": "b"}), True),
+        (chain(LOGICAL), True),
+        (chain({"type": KAFKA + "ExtractField$Key", "field": "k"}), True),  # cannot be decoded
+    ],
+)
+def test_rows_are_not_looked_up_by_keys_that_transforms_change(properties: Mapping[str, str], changed: bool) -> None:
+    """With ValueToKey, the row with ``k = 7`` was looked up for the row with ``b = 7``."""
+    table = source_table("INT", PLAIN | properties, "b INT NOT NULL")
+    one = verification_of(table)
+    one._decoder, settings = Decoder(), table.form.settings
+    one.source = object.__new__(TableSource)
+    one.source._transformer = None if settings.transforms is None else Transformer(settings.transforms)
+    assert one._changes_keys() is changed
 
 
 @pytest.mark.parametrize(("replicates", "executed", "outcome"), [(True, 8, 9), (True, 99, None), (False, 8, 7)])

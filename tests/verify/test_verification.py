@@ -21,7 +21,15 @@ def test_replaced_rows_are_looked_for_unless_more_differ_than_are_compared(furth
     made._fold, made._unlike = (lambda _path: fold), (lambda *_: iter([("i1",)]))
     made._confirmed = lambda *_: [RowDifference("stale", {"id": "i1"}, None, None)]
     made._replaced = lambda *_: [REPLACED]
-    for step in ("_read_source", "_refuse_doubled", "_topic", "_consume", "_old_forms", "_refuse_missing"):
+    for step in (
+        "_read_source",
+        "_refuse_doubled",
+        "_topic",
+        "_consume",
+        "_old_forms",
+        "_refuse_missing",
+        "_changes_keys",
+    ):
         setattr(made, step, lambda *_: None)
     sent: list[str] = []
     made._send_again = lambda *_: sent.append("again")
