@@ -19,6 +19,7 @@ from rowtide.connector.config.kafka.producer_settings import (
 )
 from rowtide.connector.delivery.claim_check_folder import open_folder
 from rowtide.connector.delivery.delivery_loop import CommitPolicy, Delivery
+from rowtide.connector.delivery.errors import DeliveryError
 from rowtide.connector.delivery.event_store import EventStore
 from rowtide.connector.delivery.file_offset_store import FileOffsetStore
 from rowtide.connector.delivery.kafka.offset_store import KafkaOffsetStore
@@ -391,6 +392,8 @@ def record_sink(config: Configuration) -> RecordSink:
     """
     name = config.delivery.sink
     if name == "stdout":
+        if sys.stdout is None:
+            raise DeliveryError("standard output is closed: open it, or set another rowtide.sink")
         # Without a buffer: otherwise Python would flush at exit to a reader that has closed the pipe, and exit with
         # 120.
         return StreamSink(os.fdopen(sys.stdout.fileno(), "wb", buffering=0, closefd=False))

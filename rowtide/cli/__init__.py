@@ -9,6 +9,7 @@ import gc
 import importlib
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -78,6 +79,11 @@ COMMANDS = {
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command line."""
+        open_standard_streams()
+        return super().main(*args, **kwargs)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands. Nothing is imported."""
         return sorted({*super().list_commands(ctx), *COMMANDS})
@@ -139,6 +145,19 @@ class LazyGroup(click.Group):
         """Write the list of commands with their summaries, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name].summary) for name in self.list_commands(ctx)])
+
+
+def open_standard_streams() -> None:
+    """Open the null device in place of standard streams that are closed (``2>&-``).
+
+    Otherwise the next file or connection gets their descriptor, and libraries that print write into it.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it gets the lowest free descriptor: this one
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def end_at_sigterm() -> None:

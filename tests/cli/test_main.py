@@ -255,3 +255,28 @@ def test_another_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(main.commands, "fails", click.Command("fails", callback=fail))
     result = CliRunner().invoke(main, ["fails"])
     assert str(result.exception) == "an error in rowtide"
+
+
+def test_closed_standard_streams_become_the_null_device() -> None:
+    """A connection would get descriptor 1 or 2, and librdkafka or Java print there."""
+    code = (
+        "import os, sys\n"
+        "from rowtide.cli import main\n"
+        "def begin():\n"
+        "    print('lost', file=sys.stderr)\n"
+        "    same = {os.fstat(number).st_rdev for number in range(3)} == {os.stat(os.devnull).st_rdev}\n"
+        "    os._exit(0 if same and all(map(os.get_inheritable, range(3))) else 7)\n"
+        "main.command('begin')(begin)\n"
+        "main(['begin'], 'rowtide')"
+    )
+    closed = ["sh", "-c", 'exec "$@" 0<&- 1>&- 2>&-', "sh", sys.executable, "-c", code]
+    assert subprocess.run(closed, check=False).returncode == 0
+
+
+def test_records_are_not_written_to_a_closed_standard_output(tmp_path: Path) -> None:
+    properties = tmp_path / "shop.properties"
+    properties.touch()
+    arguments = [sys.executable, "-m", "rowtide", "replay", str(properties), "--binlog", str(tmp_path)]
+    done = subprocess.run(["sh", "-c", 'exec "$@" 1>&-', "sh", *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "standard output is closed" in done.stderr

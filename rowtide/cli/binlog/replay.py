@@ -129,6 +129,8 @@ def replay(
         raise click.UsageError("--table excludes --start, --output kafka and --format canal; use --from")
     if form == "canal" and output == "kafka":
         raise click.UsageError("--format canal needs --output -: entries cannot be sent to Kafka yet")
+    if output == "-" and sys.stdout is None:
+        raise click.UsageError("standard output is closed: open it, or use --output kafka")
     not_required = _SERVER | _HISTORY | (_KAFKA if output == "-" else frozenset())
     configuration = read_configuration(config, not_required)
     binlog = binlog or _mirror(configuration)
