@@ -20,7 +20,7 @@ from rowtide.schema_history.model import Column, Table
 from rowtide.schema_history.server.charsets import collation_name, max_bytes
 from rowtide.schema_history.server.query_event import Flavor, QueryEvent, Server
 from rowtide.schema_history.structure.show_create import quoted_name, quoted_text, show_create
-from rowtide.schema_history.structure.type_names import NUMBERS
+from rowtide.schema_history.structure.type_names import BINARY_TYPES, NUMBERS
 
 _BINARY = 63
 _HASH = "DB_ROW_HASH_"
@@ -38,6 +38,8 @@ _PLAIN = {
     BinlogType.JSON: "json",
 }
 _FRACTIONAL = {BinlogType.TIME2: "time", BinlogType.DATETIME2: "datetime", BinlogType.TIMESTAMP2: "timestamp"}
+_SHOWN_AS_BINARY = frozenset({"uuid", "inet4", "inet6", "vector"})
+"""MariaDB's types that a TABLE_MAP shows as BINARY or VARBINARY."""
 _SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}
 _SHAPES = ("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
            "geometrycollection")  # fmt: skip
@@ -143,11 +145,15 @@ def repair_from_table_map(structure: TableStructure, known: Table | None, server
 
 
 def _kept(made: Column, old: Column | None, mapped: MappedColumn, known: Table) -> Column:
-    """Return the known column if it is what the TABLE_MAP shows, which lacks the digits of ``FLOAT(M,D)``."""
+    """Return the known column if it is what the TABLE_MAP shows, which lacks the digits of ``FLOAT(M,D)``, and UUID."""
     agrees = (
         old is not None
-        and (old.data_type, old.unsigned, old.charset, old.labels, old.fsp, old.nullable)
-        == (made.data_type, made.unsigned, made.charset, made.labels, made.fsp, made.nullable)
+        and (
+            old.data_type == made.data_type
+            or (known.complete and old.data_type in _SHOWN_AS_BINARY and made.data_type in BINARY_TYPES)
+        )
+        and (old.unsigned, old.charset, old.labels, old.fsp, old.nullable)
+        == (made.unsigned, made.charset, made.labels, made.fsp, made.nullable)
         and made.scale in (None, old.scale)
         and fits(mapped, old, known)
     )

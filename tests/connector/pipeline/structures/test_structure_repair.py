@@ -113,6 +113,21 @@ def test_a_known_column_is_kept_if_and_only_if_its_rows_fit_it() -> None:
     assert contradictions(structure, table) == []
 
 
+def test_types_that_a_table_map_shows_as_binary_are_kept() -> None:
+    known = made("CREATE TABLE t (u UUID, a INET4, b INET6, v VECTOR(3), x BINARY(16), gone INT)", MARIADB)
+    columns = (
+        column("u", BinlogType.STRING, 16, collation=BINARY),
+        column("a", BinlogType.STRING, 4, collation=BINARY),
+        column("b", BinlogType.STRING, 8, collation=BINARY),
+        column("v", BinlogType.VARCHAR, 12, collation=BINARY),
+        column("x", BinlogType.STRING, 16, collation=BINARY),
+    )
+    structure = TableStructure("d", "t", columns, primary_key=())
+    table = repair_from_table_map(structure, known, MARIADB).table
+    assert [c.data_type for c in table.columns] == ["uuid", "inet4", "binary", "vector", "binary"]
+    assert contradictions(structure, table) == []
+
+
 def test_the_hidden_hash_of_mariadb_is_not_a_column() -> None:
     columns = (
         column("a", BinlogType.BLOB, 2, collation=45),
