@@ -915,4 +915,72 @@ CASES = [
         ],
         {1: {"g": 1, "h": None}, 2: {"a": None, "h": None}},
     ),
+    Case(
+        "Altinity/clickhouse-sink-connector/issues/1140",
+        "ALGORITHM between the columns of one statement",
+        [
+            "CREATE TABLE t (id BIGINT UNSIGNED NOT NULL PRIMARY KEY)",
+            "ALTER TABLE t ADD COLUMN n INTEGER, algorithm=instant, ADD COLUMN r BIGINT, algorithm=instant",
+            "INSERT INTO t VALUES (1, 2, 3)",
+        ],
+        {"1": {"n": 2, "r": 3}},
+    ),
+    Case(
+        "mysql/mysql-server/pull/516",
+        "a column is dropped and another one moved in one statement",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, b INT, c INT, d VARCHAR(9))",
+            "INSERT INTO t VALUES (1, 2, 3, 'x')",
+            "ALTER TABLE t DROP COLUMN c, MODIFY COLUMN d VARCHAR(9) AFTER id",
+            "INSERT INTO t VALUES (2, 'y', 4)",
+            "UPDATE t SET b = b + 1",
+        ],
+        {1: {"b": 3, "d": "x"}, 2: {"b": 5, "d": "y"}},
+    ),
+    Case(
+        "osheroff/mysql-binlog-connector-java/issues/139",
+        "a UUID in BINARY(16) loses the zero byte at its end",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, u BINARY(16), v VARBINARY(16))",
+            "INSERT INTO t VALUES (1, x'ab9d25e064e6469f98738621910ed300', x'ab9d25e064e6469f98738621910ed300')",
+            "UPDATE t SET u = x'00'",
+        ],
+        {1: {"u": "AAAAAAAAAAAAAAAAAAAAAA==", "v": "q50l4GTmRp+Yc4YhkQ7TAA=="}},
+    ),
+    Case(
+        "bakwc/mysql_ch_replicator/pull/79",
+        "the columns of the key move",
+        [
+            "CREATE TABLE t (a INT, id INT, b INT, PRIMARY KEY (id))",
+            "ALTER TABLE t ADD c INT FIRST, ADD d INT AFTER a",
+            "INSERT INTO t VALUES (1, 2, 3, 4, 5)",
+            "ALTER TABLE t DROP c, MODIFY b INT FIRST",
+            "INSERT INTO t VALUES (6, 7, 8, 9)",
+            "UPDATE t SET d = NULL WHERE id = 4",
+        ],
+        {4: {"a": 2, "b": 5, "d": None}, 9: {"a": 7, "b": 6, "d": 8}},
+    ),
+    Case(
+        "apache/flink-cdc/pull/4183",
+        "MODIFY that only changes the position",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))",
+            "ALTER TABLE t MODIFY COLUMN b VARCHAR(9) FIRST",
+            "INSERT INTO t VALUES ('x', 1, 2)",
+        ],
+        {1: {"a": 2, "b": "x"}},
+    ),
+    Case(
+        "eventuate-foundation/eventuate-cdc/issues/77",
+        "a column is dropped and added again with another type at the end",
+        [
+            "CREATE TABLE t (id INT PRIMARY KEY, destination VARCHAR(9) NOT NULL, headers TEXT)",
+            "INSERT INTO t VALUES (1, 'a', 'b')",
+            "ALTER TABLE t DROP destination",
+            "ALTER TABLE t ADD destination LONGTEXT",
+            "INSERT INTO t VALUES (2, 'c', 'd')",
+            "UPDATE t SET destination = 'e' WHERE id = 1",
+        ],
+        {1: {"destination": "e", "headers": "b"}, 2: {"destination": "d", "headers": "c"}},
+    ),
 ]
