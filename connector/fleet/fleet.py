@@ -47,7 +47,7 @@ from rowtide.connector.fleet.settings import (
 )
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records, topic_record
 from rowtide.connector.fleet.topic_log import TopicLog
-from rowtide.connector.fleet.topics import require_group
+from rowtide.connector.fleet.topics import GroupInUse, require_group
 from rowtide.connector.kafka_producer.batches.partitions import murmur2
 from rowtide.connector.worker.changed_secrets import watch
 from rowtide.connector.worker.connectors import Failure, with_share
@@ -65,7 +65,7 @@ from rowtide.connector.worker.web.connect_rest import (
     connect_state,
 )
 from rowtide.schema_history.store.topic_writer import TopicWriteError
-from rowtide.topics.errors import KafkaUnreachable
+from rowtide.topics.errors import TopicError
 from rowtide.topics.java_regex import InvalidPatternError
 
 log = logging.getLogger(__name__)
@@ -199,7 +199,7 @@ class Fleet(Service):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.settings = settings
+        self.settings = self._first_settings = settings
         self.files = files
         self.worker_id = worker_id
         self.services: dict[str, ConnectorService] = {}
@@ -594,7 +594,7 @@ class Fleet(Service):
         """End this worker if another fleet has joined the group since the check before this one joined.
 
         Raises:
-            TopicError: it has, or the account may not look.
+            GroupInUse: it has.
         """
         await self.wait(self._joined.wait())
         checked = False
@@ -602,7 +602,9 @@ class Fleet(Service):
             try:
                 await asyncio.to_thread(require_group, self.settings)
                 checked = True
-            except KafkaUnreachable:
+            except GroupInUse:
+                raise
+            except TopicError:  # the check before this worker joined has passed, so this is temporary
                 await self.sleep(_TICK_S)
 
     @Service.task
@@ -652,7 +654,7 @@ class Fleet(Service):
             except ConfigurationError as error:
                 log.error("the files of this worker are not used, and nothing changes: %s", error)  # noqa: TRY400
                 return
-            if own := own_changes(self.settings, found):
+            if own := own_changes(self._first_settings, found):
                 log.warning(
                     "restart this worker, which reads these changed properties at its start: %s", ", ".join(own)
                 )

@@ -13,6 +13,7 @@ from rowtide.connector.fleet.settings import (
     connector_configuration,
     fleet_settings,
     label_of,
+    own_changes,
 )
 from rowtide.connector.worker.validation import problems_of
 from rowtide.topics.settings import TopicSettings
@@ -113,6 +114,14 @@ def test_a_connector_names_its_label_as_it_is(tmp_path: Path) -> None:
     for wrong in ("a.b", "${env:LABEL}"):
         with pytest.raises(ConfigurationError, match=r"rowtide\.runs\.on"):
             connector_configuration(worker, "shop", given | {"rowtide.runs.on": wrong}, {"LABEL": "ssd"})
+
+
+def test_changes_that_a_worker_reads_at_its_start(tmp_path: Path) -> None:
+    before = settings(tmp_path)
+    assert own_changes(before, settings(tmp_path, poll_interval_ms="7")) == []
+    more = {"session_timeout_ms": "9000", "rowtide_worker_labels": "ssd", "poll_interval_ms": "7"}
+    assert own_changes(before, settings(tmp_path, **more)) == ["rowtide.worker.labels", "session.timeout.ms"]
+    assert own_changes(before, settings(tmp_path, bootstrap_servers="other:9092")) == ["bootstrap.servers"]
 
 
 def test_a_heartbeat_comes_three_times_in_a_session(tmp_path: Path) -> None:
