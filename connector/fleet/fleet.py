@@ -79,6 +79,8 @@ _STARTS = 3
 """The number of connectors that start at the same time: the first ones run soon, and those that run are not late."""
 _START_S = 0.5
 """The longest time for which one start delays the next: a server may not answer."""
+_TURN_S = 30.0
+"""The longest time for which a record waits for those before it: while Kafka is away, many requests must not wait for each other."""
 _LOAD_CHANGE = 0.2
 """A load is written again when it has changed by this fraction."""
 _BEGINNING = ("STARTING", "RECOVERING")
@@ -327,9 +329,7 @@ class Fleet(Service):
             fields = json.loads(value)
             service.signal(fields if isinstance(fields, dict) else {}, "kafka")
         elif count := self._shared_partitions(topic):
-            async with self._writing:
-                partition = self._partition(name, count)
-                await asyncio.to_thread(self._log.write, topic, [(name.encode(), value)], partition)
+            await self._write(topic, [(name.encode(), value)], self._partition(name, count))
         else:
             raise SignalError(f"no worker of the fleet has the label of connector {name}")
 
@@ -492,9 +492,21 @@ class Fleet(Service):
         status = own or self.statuses.by_name.get(name) or ConnectorStatus("UNASSIGNED", "", 0)
         return ConnectorState(status.state, status.worker_id or None, status.trace)
 
-    async def _write(self, topic: str, records: Collection[Record]) -> None:
-        async with self._writing:
-            await asyncio.to_thread(self._log.write, topic, records)
+    async def _write(self, topic: str, records: Collection[Record], *partition: int) -> None:
+        """Write records in turn; see ``TopicLog.write``.
+
+        Raises:
+            TopicWriteError: they are not acknowledged in time, or those before them are not.
+        """
+        try:
+            async with asyncio.timeout(_TURN_S):
+                await self._writing.acquire()
+        except TimeoutError:
+            raise TopicWriteError(f"earlier records have not been acknowledged for {_TURN_S:.0f} s") from None
+        try:
+            await asyncio.to_thread(self._log.write, topic, records, *partition)
+        finally:
+            self._writing.release()
 
     async def on_start(self) -> None:
         """Start reading the topics."""

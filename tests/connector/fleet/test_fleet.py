@@ -182,6 +182,20 @@ def test_a_configuration_that_is_not_read_back_is_an_error(
     run(use)
 
 
+def test_requests_do_not_wait_for_each_other_while_kafka_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rowtide.connector.fleet.fleet._TURN_S", 0.01)
+
+    async def work() -> None:
+        fleet = Fleet(settings(tmp_path), lambda: "w:1")
+        async with fleet._writing:
+            with pytest.raises(StoreUnavailable, match="earlier records have not been acknowledged"):
+                await fleet.configure(target_record("shop", Target.STOPPED))
+
+    asyncio.run(work())
+
+
 def test_secrets_are_shown_as_asterisks_and_stay_as_they_are(
     run: Callable[[Callable[[Fleet], Awaitable[None]]], None],
 ) -> None:
