@@ -31,7 +31,7 @@ def worker(
 
     Workers with the same group.id and Kafka cluster share the connectors whose configurations are in
     config.storage.topic. If a worker ends, its connectors continue on the others. CONFIG... are the properties of the
-    worker, with Kafka Connect's names; they are the defaults for all connectors.
+    worker, with Kafka Connect's names; they are the defaults for all connectors. SIGHUP reads them again.
 
     \b
     Example:
