@@ -16,8 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from rowtide.cli import main
-from rowtide.cli.binlog import mirror_web
+from rowtide.cli import main, metrics_server
 from rowtide.cli.binlog.mirror import SizeText
 from rowtide.cli.binlog.mirror_web import PAGES, Page, served
 from rowtide.connector.source.mirror.mirror import Mirror, MirrorStatus
@@ -105,7 +104,7 @@ def half_request(port: int) -> socket.socket:
 
 def test_connections_to_the_pages_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes a thread and an open file, which the mirror needs, too."""
-    monkeypatch.setattr(mirror_web, "_MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(metrics_server, "_MOST_CONNECTIONS", 2)
     with served(MirrorStatus(), "127.0.0.1", 0) as port:
         kept = [half_request(port) for _ in range(2)]
         with half_request(port) as refused, contextlib.suppress(ConnectionError):
@@ -117,7 +116,7 @@ def test_connections_to_the_pages_are_limited(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_request_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mirror_web, "_LONGEST_S", 0.1)
+    monkeypatch.setattr(metrics_server, "_LONGEST_S", 0.1)
     with served(MirrorStatus(), "127.0.0.1", 0) as port, half_request(port) as client:
         assert client.recv(1) == b""
 

@@ -75,7 +75,7 @@ def test_a_version_that_lacks_a_field_would_lose_its_values() -> None:
             {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"},
             "v is io.debezium.time.MicroTimestamp instead",
         ),
-        (STRING.with_optional(True), "string", "v may be null, but not in that version"),
+        (STRING.with_optional(True), "string", "v may be null, which that version does not allow"),
         (STRING.with_optional(True), ["null"], "v would always be null"),
         (Schema("array", items=INT64), {"type": "array", "items": "int"}, r"v\[\] is int instead of long"),
         (INT32, {"type": "enum", "name": "e", "symbols": ["a"]}, "v is enum instead of int"),
