@@ -80,7 +80,7 @@ _STARTS = 3
 _START_S = 0.5
 """The longest time for which one start delays the next: a server may not answer."""
 _TURN_S = 30.0
-"""The longest time for which a record waits for those before it: while Kafka is away, many requests must not wait for each other."""
+"""The longest time for which a record waits for those before it. Without it, many requests wait while Kafka is away."""
 _LOAD_CHANGE = 0.2
 """A load is written again when it has changed by this fraction."""
 _BEGINNING = ("STARTING", "RECOVERING")
