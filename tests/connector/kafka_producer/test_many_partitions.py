@@ -20,7 +20,7 @@ from rowtide.connector.kafka_producer.machine.messages import (
     Produce,
     ProduceAnswer,
     ProducedBatch,
-    Producer,
+    ProducerIdentity,
     Request,
     TopicMetadata,
 )
@@ -72,7 +72,7 @@ class OneBroker(Brokers):
                 leaders = {number: PartitionMetadata(0, 1, 1) for number in range(PARTITIONS)}
                 return Metadata({topic: TopicMetadata(0, topic.encode(), leaders) for topic in request.topics})
             case InitProducerId():
-                return InitProducerIdAnswer(0, Producer(7, 0))
+                return InitProducerIdAnswer(0, ProducerIdentity(7, 0))
         raise AssertionError(request)
 
     @property
