@@ -28,7 +28,7 @@ def modules_of_the_page() -> set[str]:
     """The modules in the steps of the page."""
     text = (Path(ROOT) / "docs" / "architecture.md").read_text()
     steps = text.partition("## One row event")[2].partition("The reader then")[0].partition("1. **")[2]
-    paths = [path for path in re.findall(r"`([a-z_]+/[a-z_/]+)`", steps) if not path.startswith("tests/")]
+    paths = [path for path in re.findall(r"`([a-z_]+/[a-z_/]+)(?:\.py)?`", steps) if not path.startswith("tests/")]
     return {
         "rowtide." + (path if path.startswith("envelope/") else f"connector/{path}").replace("/", ".") for path in paths
     }
