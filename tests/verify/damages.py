@@ -265,6 +265,9 @@ def campaign(
     damages, number, problems = Damages(database, topics, config, chance), 0, list[str]()
     with Worker(config).streaming() as worker, load(database):
         repair = "--repair", "--channel", "http", "--web", f"http://127.0.0.1:{worker.port}"
+        status, document = report(config)  # damages need the records of the snapshot
+        if status:
+            problems.append(f"not equal in the beginning: {json.dumps(document)}")
         for _ in range(rounds):
             names = chance.choices(KINDS, k=chance.randint(1, 12))
             if names.count("truncated") > 1:
