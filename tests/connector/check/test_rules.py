@@ -145,6 +145,26 @@ def test_a_start_does_not_mention_its_own_replica(configured: Configured, monkey
     assert check.require(configured()).findings == [warning]
 
 
+def test_a_start_on_another_worker_checks_the_server_only(
+    configured: Configured, facts: Facts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def queried(_config: Configuration, *, tables: bool, estimates: bool) -> ServerFacts:
+        asked.append(tables)
+        return facts({"binlog_format": "STATEMENT"}, tables=None)
+
+    def not_asked(*_given: object, **_more: object) -> None:
+        pytest.fail("Kafka is not checked")
+
+    monkeypatch.setattr(check, "fetch_facts", queried)
+    monkeypatch.setattr(check, "broker_findings", not_asked)
+    monkeypatch.setattr(check, "topic_findings", not_asked)
+    with pytest.raises(check.CheckFailedError, match="binlog_format"):
+        check.require(configured(), server_only=True)
+    assert asked == [False]
+
+
 @pytest.mark.parametrize("side", ["source", "master"])
 def test_semi_synchronous_replication(side: str, facts: Facts, configured: Configured) -> None:
     config = configured({"rowtide.semi.sync": "true"})

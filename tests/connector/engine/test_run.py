@@ -21,7 +21,7 @@ from rowtide.connector.delivery.offset_store import InMemoryOffsetStore
 from rowtide.connector.delivery.sinks import Record, RecordSinkDelivery
 from rowtide.connector.engine import run_stop
 from rowtide.connector.engine.pipeline_settings import pipeline_settings
-from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.run import Checks, ConnectorRun
 from rowtide.connector.engine.start.included_tables import IncludedTables
 from rowtide.connector.engine.start.written_snapshot import write_snapshot
 from rowtide.connector.records.batch import Batch, HistoryEntry, Output
@@ -111,7 +111,7 @@ def test_a_sink_of_the_caller_survives_a_failure_while_it_writes(monkeypatch: py
 
     sink, lost, store = Slow(), HistoryStoreError("away"), EventStore()
     config = from_properties({**PROPERTIES, "task.shutdown.graceful.timeout.ms": "1"})
-    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, check=False, sink=sink)
+    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, checks=Checks.NONE, sink=sink)
     offsets = InMemoryOffsetStore()
 
     def work() -> None:
@@ -148,7 +148,7 @@ def test_a_stop_leaves_a_run_behind_that_waits_for_a_server(monkeypatch: pytest.
     monkeypatch.setattr(run_stop, "_STOP_QUERIES_S", 0.01)
     monkeypatch.setattr(run_stop, "_STOP_READING_S", 0.01)
     answered, waiting, store = threading.Event(), threading.Event(), EventStore()
-    run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), threading.Event(), None, check=False)
+    run = ConnectorRun(from_properties(PROPERTIES), cast("Any", None), threading.Event(), None, checks=Checks.NONE)
 
     def work() -> None:
         if delivering != "nothing":
@@ -185,7 +185,7 @@ def test_a_stop_that_interrupts_the_checks_is_not_a_failure(
     failed = CheckFailedError([Finding(Severity.ERROR, "database.hostname", "no", retriable=away)])
     stop = threading.Event()
     config = from_properties(PROPERTIES)
-    run = ConnectorRun(config, pipeline_settings(config, "run"), stop, None, check=True)
+    run = ConnectorRun(config, pipeline_settings(config, "run"), stop, None, checks=Checks.ALL)
     checking = threading.Event()
 
     def work() -> None:
@@ -210,7 +210,7 @@ def test_signals_after_one_that_changes_the_captured_tables_wait_for_the_next_ru
 ) -> None:
     """They may be about the new tables, which this run does not capture."""
     config, signalling, carried_out = from_properties(PROPERTIES), Signalling(), list[str]()
-    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, check=False, signalling=signalling)
+    run = ConnectorRun(config, cast("Any", None), threading.Event(), None, checks=Checks.NONE, signalling=signalling)
 
     def message(_receiver: object, signal: Signal, *_others: object) -> list[Output]:
         carried_out.append(signal.id)

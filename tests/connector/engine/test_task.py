@@ -20,7 +20,7 @@ from rowtide.connector.delivery.errors import (
     TransactionExpired,
 )
 from rowtide.connector.engine import task as task_module
-from rowtide.connector.engine.run import ConnectorRun
+from rowtide.connector.engine.run import Checks, ConnectorRun
 from rowtide.connector.engine.start.included_tables import CapturedTablesChanged
 from rowtide.connector.engine.task import ConnectorTask
 from rowtide.connector.errors import UnknownTable
@@ -75,8 +75,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Made:
         checks: list[bool] = []
         ends: list[BaseException | None] = []
 
-        def new_run(self: ConnectorTask, *, check: bool) -> FakeRun:
-            checks.append(check)
+        def new_run(self: ConnectorTask, checks_: Checks) -> FakeRun:
+            checks.append(checks_ is Checks.ALL)
             state, failure = left.pop(0) if left else ("RUNNING", None)
             return FakeRun(self._stop, state, failure, lasts=failure is None)
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rowtide.connector.config import from_properties
+from rowtide.connector.engine.run import Checks
 from rowtide.connector.errors import SignalError
 from rowtide.connector.worker import service
 from rowtide.connector.worker.service import ConnectorService
@@ -37,7 +38,7 @@ class Task:
 class OneConnector(ConnectorService):
     """A service of tasks that do nothing."""
 
-    def _new_task(self) -> Task:  # type: ignore[override]
+    def _new_task(self, _checks: Checks = Checks.ALL) -> Task:  # type: ignore[override]
         return Task()
 
 
