@@ -274,6 +274,7 @@ def test_each_kind_of_table_is_compared(spark: SparkSession, tmp_path: Path, mys
             "DELETE FROM orders WHERE id = 2",
             "INSERT INTO visits VALUES (1)",
         )
+        output.mkdir()
         assert report(config, output)[0] == 2, "which waits until the topics have all of this"
         update(config, output, "--format", "parquet", "--metadata", "op,pos")
         update(config, log, "--soft-delete", "--keyless", "append")
