@@ -8,7 +8,9 @@ Faust's own.
 """
 
 import asyncio
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,6 +29,7 @@ from rowtide.connector.worker.reports.systemd import SystemdNotifier
 from rowtide.connector.worker.standalone_app import App
 from rowtide.connector.worker.web.address import require_address
 from rowtide.connector.worker.web.settings import WebSettings
+from rowtide.topics.errors import TopicError
 
 
 def create_app(
@@ -118,24 +121,31 @@ def run(
     Worker(app, loglevel=log_level.upper(), logfile=log_file, loop=loop, quiet=True).execute_from_commandline()
 
 
-_apps: list[App] = []
+def app_of_files(create: Callable[[list[str]], App]) -> App:
+    """Create an app from the files in ``ROWTIDE_CONFIG``, for ``faust -A``.
 
-
-def app_from_environment() -> App:
-    """Return the app for ``faust -A rowtide.connector.worker``, created once from the files in ``ROWTIDE_CONFIG``.
+    Args:
+        create: creates it from the paths of the files.
 
     Raises:
         click.ClickException: the variable is not set, or the configuration is wrong.
     """
-    if not _apps:
-        paths = os.environ.get(CONFIG_VARIABLE)
-        if paths is None:
-            raise click.ClickException(f"the environment must name the configuration file: {CONFIG_VARIABLE}=FILE")
-        try:
-            files = paths.split(os.pathsep)
-            config = load(files)
-            again = ConfigurationFiles(lambda: read_each({files[-1]: files}), {files[-1]: config.name})
-            _apps.append(create_app(config, files=again))
-        except ConfigurationError as error:
-            raise click.ClickException(str(error)) from None
-    return _apps[0]
+    paths = os.environ.get(CONFIG_VARIABLE)
+    if paths is None:
+        raise click.ClickException(f"the environment must name the configuration file: {CONFIG_VARIABLE}=FILE")
+    try:
+        return create(paths.split(os.pathsep))
+    except (ConfigurationError, TopicError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+@functools.cache
+def app_from_environment() -> App:
+    """Return the app for ``faust -A rowtide.connector.worker``, created once; see :func:`app_of_files`."""
+
+    def create(files: list[str]) -> App:
+        config = load(files)
+        again = ConfigurationFiles(lambda: read_each({files[-1]: files}), {files[-1]: config.name})
+        return create_app(config, files=again)
+
+    return app_of_files(create)

@@ -38,7 +38,7 @@ def worker(
       rowtide worker fleet.properties
     """  # noqa: D301 - Click's mark of a paragraph
     with importing():  # slow, and not needed to report a wrong configuration
-        from rowtide.connector.fleet import app as fleet_app  # noqa: PLC0415
+        from rowtide.connector.fleet import faust_app as fleet_app  # noqa: PLC0415
         from rowtide.connector.fleet.settings import fleet_settings  # noqa: PLC0415
         from rowtide.connector.fleet.topics import prepare_topics  # noqa: PLC0415
         from rowtide.connector.worker import faust_app  # noqa: PLC0415

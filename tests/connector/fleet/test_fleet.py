@@ -18,7 +18,6 @@ from rowtide.connector.config import Configuration, ConfigurationError
 from rowtide.connector.delivery.errors import ProducerFenced, TakenOver
 from rowtide.connector.engine.run import Checks
 from rowtide.connector.errors import ConnectorError, SignalError
-from rowtide.connector.fleet.app import create_app
 from rowtide.connector.fleet.configurations import (
     ConnectorPlace,
     Target,
@@ -27,6 +26,7 @@ from rowtide.connector.fleet.configurations import (
     restart_record,
     target_record,
 )
+from rowtide.connector.fleet.faust_app import create_app
 from rowtide.connector.fleet.fleet import Fleet, Member, _is_news, partition_of
 from rowtide.connector.fleet.settings import FleetSettings, connector_configuration
 from rowtide.connector.fleet.statuses import ConnectorStatus, Statuses, status_records

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sys
@@ -68,6 +69,22 @@ class Cluster:
         own.write_text(f"rowtide.worker.labels={labels}\n")
         files = [str(self._file), str(own)]
         return Worker(config, command=[*program, "worker", *files, "--web-port", "{port}", *options])
+
+    def faust_worker(self) -> Worker:
+        """Start another worker by Faust's command."""
+        config = WorkerConfig(self.folder, self.database.server, self.kafka.bootstrap, {})
+        program = Path(sys.executable).with_name("faust")
+        command = [
+            str(program),
+            "-A",
+            "rowtide.connector.fleet",
+            "worker",
+            "--loglevel",
+            "info",
+            "--web-port",
+            "{port}",
+        ]
+        return Worker(config, command=command, environment={**os.environ, "ROWTIDE_CONFIG": str(self._file)})
 
     def add(self, partition: int | None = None) -> WorkerConfig:
         """Add a connector for a new table with one row, in a partition of the fleet's topic."""
@@ -209,7 +226,7 @@ def page_of(worker: Worker) -> Any:
 
 
 def test_connectors_are_controlled_on_any_worker(cluster: Cluster) -> None:
-    with cluster.worker() as one, cluster.worker() as other:
+    with cluster.worker() as one, cluster.faust_worker() as other:
         one.wait_for_log("this worker has 1 of 2")
         other.wait_for_log("this worker has 1 of 2")
         config = cluster.prepared()

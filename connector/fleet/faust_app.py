@@ -7,6 +7,7 @@ continues while the group rebalances, and stops when its partition has another o
 fences the older one, because each connector writes under its own transactional id.
 """
 
+import functools
 import logging
 import socket
 import uuid
@@ -23,8 +24,10 @@ from yarl import URL
 from rowtide.connector.delivery.kafka.tls import tls_context
 from rowtide.connector.errors import SignalError
 from rowtide.connector.fleet.fleet import Fleet
-from rowtide.connector.fleet.settings import FleetSettings
+from rowtide.connector.fleet.settings import FleetSettings, fleet_settings
+from rowtide.connector.fleet.topics import prepare_topics
 from rowtide.connector.kafka_producer.connection.settings import ConnectionSettings
+from rowtide.connector.worker.faust_app import app_of_files
 from rowtide.connector.worker.memory_release import MemoryRelease
 from rowtide.connector.worker.process import Worker
 from rowtide.connector.worker.reports.otel_metrics import OtelMetrics
@@ -138,6 +141,21 @@ def create_app(
         fleet.assigned(given, cast("PartitionAssignor", app.assignor).external_topic_distribution)
 
     return app
+
+
+@functools.cache
+def app_from_environment() -> FleetApp:
+    """Return the app for ``faust -A rowtide.connector.fleet``, created once.
+
+    Raises:
+        click.ClickException: as :func:`~rowtide.connector.worker.faust_app.app_of_files`.
+    """
+
+    def create(files: list[str]) -> FleetApp:
+        settings = fleet_settings(files)
+        return create_app(settings, prepare_topics(settings), WebSettings.choose(), lambda: fleet_settings(files))
+
+    return cast("FleetApp", app_of_files(create))
 
 
 async def take_signal(fleet: Fleet, key: bytes | None, value: bytes | None) -> None:
