@@ -26,7 +26,7 @@ from rowtide.spark_consumers.errors import (
     SharedTopicError,
     UnorderedError,
 )
-from rowtide.spark_consumers.formats.base import RowCounts, TableFormat, no_rows
+from rowtide.spark_consumers.formats.base import RowCounts, TableFormat, no_rows, own_rows
 from rowtide.spark_consumers.jvm.session import uncompiled
 from rowtide.spark_consumers.kafka.offsets import Ranges
 from rowtide.spark_consumers.kafka.source import Message
@@ -440,8 +440,7 @@ class TableBatch:
 
     def rows(self) -> DataFrame:
         """Return the rows of this topic in the table."""
-        rows, shard = self.table.read(self.path), self.settings.shard
-        return rows if shard is None else rows.where(shard.rows())
+        return own_rows(self.table.read(self.path), self.settings.shard)
 
     def _require_keys(self, schemas: BatchSchemas, groups: Sequence[RecordGroup], batch: Batch) -> None:
         """Require that existing rows have values in the columns of the key."""

@@ -61,7 +61,7 @@ from rowtide.spark_consumers.rows.computed import require_same_computed
 from rowtide.spark_consumers.rows.projection import require_same_columns
 from rowtide.spark_consumers.rows.row_filter import require_same_filter
 from rowtide.spark_consumers.settings import Keyless, Layout, Settings
-from rowtide.spark_consumers.state import Batch, StateStore, StoredState
+from rowtide.spark_consumers.state import Batch, StateStore, StoredState, stored_topics
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
 Progress = Callable[[TableName, int, int], None]
@@ -523,7 +523,7 @@ def shared_states(files: HadoopFiles, settings: Settings, name: TableName) -> di
         settings: of the run.
         name: of one of the topics.
     """
-    stored = [topic for topic in files.names(settings.state) if "~" not in topic]  # no topic has one
+    stored = stored_topics(files, settings.state)
     shared = [topic for topic in stored if topic == name.topic or settings.share(settings.table(topic), name)]
     return {topic: StateStore(files, join(settings.state, topic)).load() for topic in shared}
 

@@ -358,6 +358,11 @@ class StoredState:
         return self.done.number == 0
 
 
+def stored_topics(files: Files, state: str) -> list[str]:
+    """Return the topics with offsets in the directory of the state, which also has locks: no topic has a ``~``."""
+    return [name for name in files.names(state) if "~" not in name]
+
+
 @dataclass(frozen=True, slots=True)
 class StateStore:
     """The batches of one topic.

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rowtide.spark_consumers.columns.spark_types import quote
 from rowtide.spark_consumers.errors import StateError
+from rowtide.spark_consumers.formats.base import own_rows
 from rowtide.spark_consumers.formats.delta import LOG, SEARCHED_COMMITS, log_commits
 from rowtide.spark_consumers.formats.iceberg import IcebergFormat
 from rowtide.spark_consumers.formats.parquet import COMMIT_FILE
@@ -130,7 +131,7 @@ def stored_table(
     if LOG in names:
         version, others = _delta_version(files, path, batch)
         reader = session.read.format("delta").option("versionAsOf", version)
-        return StoredTable(path, batch, version, others, lambda: _of(shard, reader.load(path)))
+        return StoredTable(path, batch, version, others, lambda: own_rows(reader.load(path), shard))
     if COMMIT_FILE in names:
         commit = Commit.from_json(files.read(join(path, COMMIT_FILE)))
         if commit is None or commit.app_id != batch.app_id:
@@ -164,10 +165,6 @@ def _require_both(path: str, state: str, *, exists: bool, is_new: bool) -> None:
         raise StateError(f"there are files at {path}, but {state} has no offsets for the table: {_GIVEN}")
 
 
-def _of(shard: Shard | None, rows: DataFrame) -> DataFrame:
-    return rows if shard is None else rows.where(shard.rows())
-
-
 def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: str, shard: Shard | None) -> StoredTable:
     """Find the current state of an Iceberg table.
 
@@ -186,7 +183,7 @@ def _iceberg_table(tables: IcebergFormat, path: str, store: StateStore, state: s
         if not left:
             raise _started(path)
         time.sleep(_PAUSE_S)
-    return StoredTable(path, batch, rows.snapshot, rows.others, lambda: _of(shard, rows.frame))
+    return StoredTable(path, batch, rows.snapshot, rows.others, lambda: own_rows(rows.frame, shard))
 
 
 def _delta_version(files: HadoopFiles, path: str, batch: Batch) -> tuple[int, tuple[str, ...]]:

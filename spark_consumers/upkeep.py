@@ -31,7 +31,7 @@ from rowtide.spark_consumers.jvm.turns import turn
 from rowtide.spark_consumers.kafka.naming import TableName, join, table_topics, turn_path
 from rowtide.spark_consumers.outcome import Outcome
 from rowtide.spark_consumers.settings import Settings
-from rowtide.spark_consumers.state import StateStore
+from rowtide.spark_consumers.state import StateStore, stored_topics
 from rowtide.topics.java_regex import InvalidPatternError, compile_java
 
 _LEAST: Mapping[tuple[str, str], tuple[timedelta, str]] = {
@@ -161,8 +161,8 @@ def keep_tables(
         expression = compile_java(pattern)
     except InvalidPatternError as error:
         raise SettingsError(f"--topics is not a regular expression: {error}") from error
-    stored = HadoopFiles(spark).names(settings.state)  # no topic has a ~ in its name
-    found = [settings.table(name) for name in stored if "~" not in name and expression.fullmatch(name)]
+    stored = stored_topics(HadoopFiles(spark), settings.state)
+    found = [settings.table(name) for name in stored if expression.fullmatch(name)]
     names = {name.place: name for name in found}.values()  # a table may have the rows of several topics
     if not names:
         raise SettingsError(

@@ -492,7 +492,7 @@ class Fleet(Service):
         status = own or self.statuses.by_name.get(name) or ConnectorStatus("UNASSIGNED", "", 0)
         return ConnectorState(status.state, status.worker_id or None, status.trace)
 
-    async def _write(self, topic: str, records: Collection[Record], *partition: int) -> None:
+    async def _write(self, topic: str, records: Collection[Record], partition: int = -1) -> None:
         """Write records in turn; see ``TopicLog.write``.
 
         Raises:
@@ -504,7 +504,7 @@ class Fleet(Service):
         except TimeoutError:
             raise TopicWriteError(f"earlier records have not been acknowledged for {_TURN_S:.0f} s") from None
         try:
-            await asyncio.to_thread(self._log.write, topic, records, *partition)
+            await asyncio.to_thread(self._log.write, topic, records, partition)
         finally:
             self._writing.release()
 
@@ -586,9 +586,7 @@ class Fleet(Service):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), _TICK_S)
             self._changed.clear()
-            if (
-                self.should_stop or not self._caught_up
-            ):  # a step that begins now would stop the same connectors as on_stop()
+            if self.should_stop or not self._caught_up:  # on_stop() would stop the same connectors as a new step
                 continue
             for name in {*self._runs, *self.configurations.connectors}:
                 if name not in self._steps and self._is_wrong(name):
@@ -609,15 +607,15 @@ class Fleet(Service):
             GroupInUse: it has.
         """
         await self.wait(self._joined.wait())
-        checked = False
-        while not (checked or self.should_stop):
+        while not self.should_stop:
             try:
                 await asyncio.to_thread(require_group, self.settings)
-                checked = True
             except GroupInUse:
                 raise
             except TopicError:  # the check before this worker joined has passed, so this is temporary
                 await self.sleep(_TICK_S)
+            else:
+                return
 
     @Service.task
     async def _tell(self) -> None:

@@ -66,7 +66,7 @@ class Replication:
 
     def __init__(self, session: Session, source: str, flavor: str) -> None:
         self._session, self._source, self._flavor = session, source, flavor
-        self.replicates = bool(self._channels())
+        self.replicates = bool(channels_of(session))
 
     def await_executed(self, position: SourceOffset, timeout_s: float) -> None:
         """Wait until the server has executed all changes of the source before a position.
@@ -79,7 +79,7 @@ class Replication:
             Undecided: it has not executed them in time, will never execute them, or nothing shows it.
         """
         limit = time.monotonic() + timeout_s
-        while not self._has_executed(position, channels := self._channels()):
+        while not self._has_executed(position, channels := channels_of(self._session)):
             own = [one for one in channels if one.source == self._source]
             stopped = next((f": {one.stopped}" for one in own or channels if one.stopped), "")
             if stopped or time.monotonic() > limit:
@@ -116,23 +116,27 @@ class Replication:
         variable = "gtid_slave_pos" if self._session.mariadb else "gtid_executed"
         return str(self._session.query(f"SELECT @@GLOBAL.{variable}")[0][0] or "").replace("\n", "") or None
 
-    def _channels(self) -> list[Channel]:
-        spellings = (
-            ("SHOW ALL SLAVES STATUS",) if self._session.mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
-        )
-        for statement in spellings:
-            try:
-                return [Channel.of(row) for row in self._session.client.fetch_named(statement)]
-            except pymysql.MySQLError as error:
-                if error.args[0] in DENIED:
-                    right = "REPLICA MONITOR" if self._session.mariadb else "REPLICATION CLIENT"
-                    raise Undecided(
-                        "the account may not query the replication status of a replica (SHOW REPLICA STATUS): grant it "
-                        f"{right} there"
-                    ) from error
-                if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
-                    raise
-        return []
+
+def channels_of(session: Session) -> list[Channel]:
+    """Return the sources of a server; none if it is not a replica.
+
+    Raises:
+        Undecided: the account is not allowed to see them.
+    """
+    spellings = ("SHOW ALL SLAVES STATUS",) if session.mariadb else ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+    for statement in spellings:
+        try:
+            return [Channel.of(row) for row in session.client.fetch_named(statement)]
+        except pymysql.MySQLError as error:
+            if error.args[0] in DENIED:
+                right = "REPLICA MONITOR" if session.mariadb else "REPLICATION CLIENT"
+                raise Undecided(
+                    "the account may not query the replication status of a replica (SHOW REPLICA STATUS): grant it "
+                    f"{right} there"
+                ) from error
+            if error.args[0] != ER.PARSE_ERROR:  # the spelling of another version
+                raise
+    return []
 
 
 def _contains(executed: str, position: SourceOffset, flavor: str) -> bool:

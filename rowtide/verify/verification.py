@@ -45,7 +45,7 @@ from rowtide.verify.old_forms import described as form_change
 from rowtide.verify.positions import Order, RecordPlace, ServerIdentity, ViewOrder, before, described
 from rowtide.verify.progress import ConnectorProgress
 from rowtide.verify.repair import RepairError, RepairSignals, exact_key, never_deleted
-from rowtide.verify.replication import Replication
+from rowtide.verify.replication import channels_of
 from rowtide.verify.resume import StoredReadings, TableReading, damaged
 from rowtide.verify.source import SourceTable, TableSource, keys_condition
 from rowtide.verify.texts import Key, Texts
@@ -549,7 +549,7 @@ class TableVerification:
 
     @cached_property
     def _is_replica(self) -> bool:
-        return Replication(self.source.session, "", "").replicates
+        return bool(channels_of(self.source.session))
 
     @cached_property
     def _server(self) -> ServerIdentity:

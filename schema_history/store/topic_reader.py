@@ -40,15 +40,18 @@ _PER_CALL = 1000
 _POLL_S = 0.5
 _ERRORS_ONLY = 2
 """Level of librdkafka's log on standard error: its relevant errors are raised as exceptions."""
-_FATAL = {
+UNREADABLE = {
     KafkaError._FATAL,  # noqa: SLF001 - librdkafka's local codes
-    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
+    KafkaError._BAD_MSG,  # noqa: SLF001
+    KafkaError._BAD_COMPRESSION,  # noqa: SLF001
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
+}
+"""Errors with which a topic that exists cannot be read."""
+_FATAL = UNREADABLE | {
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
     KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
-    KafkaError._BAD_MSG,  # noqa: SLF001
-    KafkaError._BAD_COMPRESSION,  # noqa: SLF001
 }
 _MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC}  # noqa: SLF001
 _PASSING = {

@@ -12,7 +12,7 @@ from rowtide.spark_consumers.kafka.naming import TableName, join
 from rowtide.spark_consumers.rows.evolution import Columns, Evolution
 from rowtide.spark_consumers.rows.history import Ends
 from rowtide.spark_consumers.rows.renames import Renames
-from rowtide.spark_consumers.settings import Settings
+from rowtide.spark_consumers.settings import Settings, Shard
 from rowtide.spark_consumers.state import Commit
 
 
@@ -26,6 +26,11 @@ class RowCounts:
 
     def __add__(self, other: "RowCounts") -> "RowCounts":
         return RowCounts(self.inserted + other.inserted, self.updated + other.updated, self.deleted + other.deleted)
+
+
+def own_rows(rows: DataFrame, shard: Shard | None) -> DataFrame:
+    """Return the rows of a topic, of those of its table; ``shard`` is ``None`` if the table has no others."""
+    return rows if shard is None else rows.where(shard.rows())
 
 
 class TableFormat(Protocol):

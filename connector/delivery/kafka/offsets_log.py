@@ -13,19 +13,20 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from rowtide.schema_history.store.topic_reader import Extent, StoredRecord, TopicReader, TopicReadError, stored_record
+from rowtide.schema_history.store.topic_reader import (
+    UNREADABLE,
+    Extent,
+    StoredRecord,
+    TopicReader,
+    TopicReadError,
+    stored_record,
+)
 
 log = logging.getLogger(__name__)
 
 _OF_A_FOLLOWER: dict[str, Any] = {"isolation.level": "read_committed", "fetch.wait.max.ms": 100}
-_AT_ONCE = 1000
+_BATCH = 1000
 _TICK_S = 0.5
-_FATAL = {
-    KafkaError._FATAL,  # noqa: SLF001 - librdkafka's local codes
-    KafkaError._BAD_MSG,  # noqa: SLF001
-    KafkaError._BAD_COMPRESSION,  # noqa: SLF001
-    KafkaError.TOPIC_AUTHORIZATION_FAILED,
-}
 
 IsOwn = Callable[[bytes | None], bool]
 """Returns whether a key is the one of a connector's offsets."""
@@ -171,11 +172,12 @@ class OffsetsLog:
                     if not self._followers:
                         return
                     new = self._partitions.keys() - assigned
-                self._read_all(consumer, new)
-                assigned |= new
+                if new:
+                    self._read_all(consumer, new)
+                    assigned |= new
                 first = consumer.poll(_TICK_S)
                 if first is not None:
-                    self._apply(consumer, [first, *consumer.consume(_AT_ONCE, 0)])
+                    self._apply(consumer, [first, *consumer.consume(_BATCH, 0)])
         finally:
             consumer.close()
 
@@ -208,7 +210,7 @@ class OffsetsLog:
                     self._partitions[number] = _Partition()
                     consumer.incremental_unassign([TopicPartition(self._topic, number)])
                     self._read_all(consumer, [number])
-                elif error.fatal() or error.code() in _FATAL:
+                elif error.fatal() or error.code() in UNREADABLE:
                     raise KafkaException(error)
             self._changed.notify_all()
         for take, message in calls:  # without the lock: they may end a connector

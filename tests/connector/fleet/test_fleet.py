@@ -233,10 +233,7 @@ def test_one_that_is_taken_over_begins_again_once(
     async def use(fleet: Fleet) -> None:
         failures: list[tuple[str, BaseException]] = []
         fleet.on_failure = failures.append
-        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
-        fleet._begin()
-        await fleet.put("shop", CONNECTOR)
-        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        working = await reconciling(fleet, "shop")
 
         def running() -> Task | None:
             service = fleet.services.get("shop")
@@ -272,10 +269,7 @@ def test_what_another_worker_has_checked_is_not_checked_again(
     monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
 
     async def use(fleet: Fleet) -> None:
-        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
-        fleet._begin()
-        await fleet.put("shop", CONNECTOR)
-        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        working = await reconciling(fleet, "shop")
 
         async def checks(before: ConnectorStatus | None) -> Checks:
             """What a start after this status checks."""
@@ -315,9 +309,7 @@ def test_few_connectors_start_at_the_same_time(
     async def use(fleet: Fleet) -> None:
         for number in range(5):
             apply(fleet, connector_record(f"c{number}", CONNECTOR), number)
-        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
-        fleet._begin()
-        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        working = await reconciling(fleet)
         if hangs:
             await until(lambda: len(fleet.services) == 5)
         else:
@@ -339,10 +331,7 @@ def test_no_step_begins_while_the_worker_stops(
     monkeypatch.setattr("rowtide.connector.fleet.fleet.ConnectorService", Connector)
 
     async def use(fleet: Fleet) -> None:
-        fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
-        fleet._begin()
-        await fleet.put("shop", CONNECTOR)
-        working = asyncio.ensure_future(fleet._reconcile(fleet))
+        working = await reconciling(fleet, "shop")
         await until(lambda: "shop" in fleet.services and not fleet._steps)
         fleet._stopped.set()
         fleet._restarts.add("shop")
@@ -364,6 +353,15 @@ def labelled(tmp_path: Path) -> Fleet:
     apply(fleet, connector_record("crm", CONNECTOR), 2)
     fleet._caught_up = True
     return fleet
+
+
+async def reconciling(fleet: Fleet, *names: str) -> asyncio.Future[None]:
+    """Give a worker all partitions and some connectors, and let it start and stop them until this is cancelled."""
+    fleet.assigned({"crew-fleet": range(32)}, {"w": {"crew-fleet": range(32)}})
+    fleet._begin()
+    for name in names:
+        await fleet.put(name, CONNECTOR)
+    return asyncio.ensure_future(fleet._reconcile(fleet))
 
 
 def apply(fleet: Fleet, record: Record, offset: int) -> None:

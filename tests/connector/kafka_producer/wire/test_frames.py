@@ -99,9 +99,9 @@ def test_frames_are_cut_from_any_pieces(frames: list[bytes], data: st.DataObject
     reader = FrameReader(200_000)
     found = []
     while stream:
-        room = reader.space()
-        size = min(data.draw(st.integers(1, 100_000)), len(room), len(stream))
-        room[:size] = stream[:size]
+        space = reader.space()
+        size = min(data.draw(st.integers(1, 100_000)), len(space), len(stream))
+        space[:size] = stream[:size]
         stream = stream[size:]
         frame = reader.received(size)
         if frame is not None:
